@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The whole contract between generic code and a CPU.
+ *
+ * Two halves. `struct isa` is the half that only computes: given bytes and addresses it finds the
+ * place to patch, relocates the displaced instructions and writes a detour with its unwind rows.
+ * It runs on every host for every CPU, reads and writes nothing but its arguments, and is tested
+ * everywhere. The arch_* functions at the end are the half that runs: they exist once per build,
+ * for the CPU of the process.
+ *
+ * Words: a *site* is the place in a function that is patched. The *window* is the run of whole
+ * instructions that the patch displaces. The *detour* of F has three parts: D (entry), which F's
+ * patch jumps to; T (return point), where F returns to; and B (body), the displaced instructions
+ * followed by a jump back into F.
+ */
+#ifndef ARCH_ARCH_H
+#define ARCH_ARCH_H
+
+#include "mem.h"
+
+/* How a site is patched, in the order of preference. Values are part of the data format. */
+enum site_choice {
+	SITE_REFUSED = 0,
+	SITE_NOPS = 1,	  /* nops made for patching */
+	SITE_ONE = 2,	  /* one instruction covers the patch */
+	SITE_SEVERAL = 3, /* several whole instructions, nothing jumps between them */
+	SITE_PADDING = 4, /* the function is shorter; verified padding behind it is used */
+	SITE_HOP = 5,	  /* a short jump to a long jump in verified padding nearby */
+	SITE_TRAP = 6,	  /* a breakpoint instruction; only when asked for */
+	SITE_ISLAND = 7,  /* a branch to a verified padding word that branches on (powerpc) */
+};
+
+/* Why a function has no site, or is hooked at its entry only. Values are part of the data format;
+ * isa_reason_name() gives the word that ftr-report prints. */
+enum site_reason {
+	REASON_NONE = 0,
+	/* refused */
+	REASON_TOO_SHORT,	/* no room for any patch */
+	REASON_JUMP_INSIDE,	/* a branch lands inside the window */
+	REASON_LOOP_TO_ENTRY,	/* the function jumps to its own first instruction */
+	REASON_JUMP_TABLE,	/* an indirect jump of the function may land inside the window */
+	REASON_UNDECODABLE,	/* the window has bytes that are no instruction */
+	REASON_NOT_RELOCATABLE, /* the window has an instruction that cannot be moved exactly */
+	REASON_OUT_OF_REACH,	/* no free memory near enough for the detour */
+	REASON_MEMORY_DIFFERS,	/* the bytes in memory are not those of the file */
+	REASON_TEXT_RELOCATIONS, /* the module's text is written by the loader */
+	REASON_FRAGMENT,	/* a part of another function that is jumped to, not called */
+	REASON_SIGNAL_FRAME,	/* entered by the kernel, not by a call */
+	REASON_RESOLVER,	/* lazy binding entry of the loader: no return address on top */
+	REASON_UNWINDER,	/* ftr itself calls it while an exception passes */
+	REASON_NO_IMAGE,	/* the detour image could not be made or loaded */
+	REASON_TRAP_UNSAFE,	/* a breakpoint would not be safe here */
+	/* patched, entry only: the return is not seen */
+	REASON_RETURNS_TWICE,	/* setjmp, vfork, getcontext and kin */
+	REASON_READS_RETURN,	/* uses its own return address other than by returning */
+	REASON_NO_RETURN,	/* has no return address (the program's first function) */
+	REASON_FOREIGN_STACK,	/* code whose stacks move (Go) */
+	REASON_HIDDEN_UNWINDER, /* the module carries an unwinder that cannot be addressed */
+	REASON_COUNT
+};
+const char *isa_reason_name(enum site_reason reason); /* "too-short"; "none" for 0 */
+const char *isa_choice_name(enum site_choice choice); /* "nops", "one", "several", ... */
+
+/*
+ * The executable part of a module, as in its file. Addresses are link-time (what nm prints)
+ * throughout `struct isa`, except where a comment says run-time.
+ */
+struct isa_text {
+	const uint8_t *bytes;
+	uint64_t addr; /* of bytes[0] */
+	size_t size;
+};
+
+/* From @from (offset from the function's start) on, the return address is at base + offset. */
+struct isa_row {
+	uint32_t from;
+	int32_t offset;
+	uint8_t base; /* DWARF number of the base register; 0xff: not known, do not judge */
+};
+
+/* Unwind instructions that take effect at offset @at from the function's start. */
+struct isa_cfi {
+	uint32_t at;
+	uint32_t len;
+	const uint8_t *bytes; /* raw DW_CFA_*, without advance_loc */
+};
+
+struct isa_func {
+	uint64_t start, end; /* [start, end): its own bytes; end is never beyond limit */
+	uint64_t limit;	     /* first byte behind that belongs to anything else: another symbol,
+			      * another unwind range or the section's end */
+	const struct isa_row *rows; /* sorted; NULL when the module has no rows for it */
+	uint32_t nrows;
+	bool anonymous; /* known from unwind tables only */
+	uint8_t patchable_nops; /* bytes of nops at start listed in __patchable_function_entries */
+};
+
+/* A module's code as the planner sees it. Built once per module by isa->scan(). */
+struct isa_module {
+	const struct isa *isa;
+	struct arena *arena; /* lives as long as the module's planning */
+	const struct isa_text *texts;
+	size_t ntexts;
+	const struct isa_func *funcs; /* sorted by start */
+	size_t nfuncs;
+	const uint64_t *pointers; /* link-time addresses that relocations or data may hold and that */
+	size_t npointers;	  /* point into texts; sorted */
+	/* Readable data that may hold jump tables, as in the file. */
+	const struct isa_text *datas;
+	size_t ndatas;
+	void *scan; /* the port's own */
+};
+
+struct isa_site {
+	uint8_t choice; /* enum site_choice */
+	uint8_t reason; /* enum site_reason: why refused, or why entry only */
+	bool entry_only;
+	bool flags_in;	/* condition flags are live at the entry */
+	bool flags_out; /* a caller reads condition flags after the return */
+	uint8_t offset; /* of the patch from the function's start */
+	uint8_t len;	/* of the window: bytes displaced from start + offset on */
+	uint64_t hop;	/* SITE_HOP, SITE_ISLAND: address of the padding used */
+};
+
+/* What a detour does. Values are part of the data format. */
+enum detour_mode { MODE_COUNT = 1, MODE_PROFILE = 2, MODE_TRACE = 3 };
+
+/*
+ * One entry of the shadow stack, as detours write it. See rethook/shadow.h for who may do what.
+ * A fresh or released entry has key = owner = 0.
+ */
+struct shadow_entry {
+	uint64_t key;	/* -slot; 0: not filled (looks newer than everything); ~0: the bottom */
+	uint64_t owner; /* slot again, stored before the rest */
+	uint64_t ret;	/* the real return address */
+	uint32_t func;	/* function id */
+	uint32_t flags; /* written by the slow path only */
+	uint64_t start; /* clock at entry */
+	uint64_t child; /* clock ticks spent in traced callees */
+	uint64_t spare[2];
+};
+#define SHADOW_ENTRY_SIZE 64
+#define SHADOW_RELEASED 1 /* shadow_entry.flags: a hole to be collected */
+#define SHADOW_CHUNK_MASK 0xffff /* an entry at a multiple of this + 1 goes to the slow path */
+
+/*
+ * The head of a thread's shadow stack, as the unwind expression reads it. Nodes are never freed:
+ * an unwinder may be looking at any time. The list begins at a word whose address is in the CIEs.
+ */
+struct shadow_node {
+	uint64_t next;	 /* struct shadow_node, 0 at the end */
+	uint64_t bottom; /* of the array: an entry whose key is ~0 */
+	uint64_t span;	 /* bytes of the array that may hold entries: a power of two */
+	uint64_t neg_hi, neg_lo; /* minus the bounds of the thread's own stack: a slot inside has
+				  * neg_hi < key <= neg_lo, signed */
+};
+
+/* Behind each detour's code. Places are relative to the struct's own address. */
+struct detour_info {
+	uint32_t id;
+	int32_t resume; /* make the call of the body; the shadow entry is in place */
+	int32_t bypass; /* run the body without a shadow entry */
+	int32_t leave;	/* return to the caller; 0: entry only */
+};
+
+/* What the slow stubs build on the stack for the C functions of struct isa_env. */
+struct slow_frame {
+	uint64_t slot;
+	const struct detour_info *info; /* NULL in slow_unwind */
+	struct shadow_entry *entry;	/* entry: the one just reserved, NULL when entry only */
+	uint64_t ret;			/* entry: the return address; exit, unwind: out, the real one */
+	uint64_t go;			/* out: where to go on */
+	/* the port's saved registers follow */
+};
+
+/* One function's counters in one thread's block, as detours write them. Part of the data format. */
+struct func_record {
+	uint64_t calls;
+	uint64_t returned;
+	uint64_t unwound;
+	uint64_t depth; /* activations open in this thread now */
+	uint64_t total; /* clock ticks; overlapping activations once */
+	uint64_t self;
+	uint64_t nmin; /* ~min, so that zero means none yet */
+	uint64_t max;
+};
+#define FUNC_RECORD_SIZE 64
+
+/* Everything a detour needs to know about the process it will run in. Run-time addresses. */
+struct isa_env {
+	enum detour_mode mode;
+	int64_t tls_top;    /* thread-pointer offset of the shadow stack's top */
+	int64_t tls_record; /* same, of the pointer to the pointer to the thread's func_records */
+	uint64_t slow_entry; /* C: void (struct slow_frame *), see rethook/ */
+	uint64_t slow_exit;
+	uint64_t slow_unwind;
+	uint64_t slow_release; /* behind slow_exit and slow_unwind, once the slot holds the address */
+	uint64_t personality; /* C: the return points' personality routine */
+};
+
+/* Offsets inside the common part of an image, made by emit_common(). */
+struct isa_common {
+	uint64_t base; /* run-time address of the common part */
+	uint32_t size;
+	uint32_t slow_entry, slow_exit, pad, personality;
+};
+
+#define ISA_CFI_MAX 512
+/* A range of code with its own unwind rows. */
+struct isa_range {
+	uint32_t start, size; /* offset from the emitted bytes' start */
+	uint8_t cie;	      /* enum isa_cie */
+	uint16_t cfi_len;
+	uint8_t cfi[ISA_CFI_MAX]; /* complete DW_CFA_* with advance_loc */
+};
+
+enum isa_cie {
+	CIE_DETOUR, /* initial row: the return address by the shadow-stack expression; has the
+		     * personality isa_common.personality, and needs no LSDA */
+	CIE_SHADOW, /* the same initial row, without personality */
+	CIE_PLAIN,  /* initial row: as at a function's entry */
+	CIE_COUNT
+};
+
+/* An emitted detour. */
+struct isa_detour {
+	uint32_t size;
+	uint32_t ret;  /* offset of T; 0: entry only */
+	uint32_t body; /* offset of B; 0: none, D calls the function behind its nops */
+	struct isa_range ranges[2];
+	uint32_t nranges;
+};
+
+struct isa_emit {
+	const struct isa_env *env;
+	const struct isa_common *common;
+	const struct isa_module *module;
+	const struct isa_func *func;
+	const struct isa_site *site;
+	int64_t bias;	/* run-time minus link-time address of the module */
+	uint32_t id;	/* function id */
+	uint64_t at;	/* run-time address the detour will have */
+	const struct isa_cfi *cfi; /* the function's unwind instructions inside the window, the CIE's
+				    * own initial ones first with at = 0; NULL: none known */
+	uint32_t ncfi;
+};
+
+#define ISA_PATCH_MAX 16
+/* Bytes to store over a module's text. */
+struct isa_patch {
+	uint64_t addr; /* run-time */
+	uint8_t len;
+	uint8_t bytes[ISA_PATCH_MAX];
+};
+
+struct isa {
+	const char *name;	/* "x86_64" */
+	uint16_t elf_machine;	/* EM_* */
+	uint32_t elf_flags;	/* e_flags of an image */
+	uint8_t ra_column;	/* DWARF return address column */
+	uint8_t entry_cfa_base; /* CFA at a function's entry: DWARF register ... */
+	uint8_t entry_cfa_offset; /* ... + offset */
+	int8_t entry_ra_offset; /* return address at CFA + this; 0: in a register */
+	uint64_t reach;		/* a patch's jump reaches this far in both directions */
+	uint32_t detour_max;	/* upper bound of one detour's size */
+	uint32_t common_max;
+
+	/*
+	 * Look over a module once: note everything that jumps or points into it, so that site()
+	 * can be asked. Allocates from module->arena. 0, -ENOMEM.
+	 */
+	int (*scan)(struct isa_module *module);
+
+	/* Choose the site of funcs[index]. Fills *@site, refusals included. */
+	void (*site)(const struct isa_module *module, size_t index, struct isa_site *site);
+
+	/* Write the code all detours of an image share, to run at @at. Returns its ranges' count;
+	 * @ranges has room for 4. */
+	uint32_t (*emit_common)(const struct isa_env *env, uint64_t at, uint8_t *out,
+		struct isa_common *common, struct isa_range *ranges);
+
+	/*
+	 * Write the detour of one function. 0; -ERANGE: something it refers to cannot be reached
+	 * from there; -EINVAL: cannot be relocated exactly.
+	 */
+	int (*emit)(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour);
+
+	/* The stores that send a function to its detour: one, or two for SITE_HOP and SITE_ISLAND
+	 * (padding first). Returns their count, or -ERANGE. */
+	int (*patch)(const struct isa_emit *in, struct isa_patch patches[2]);
+
+	/* Initial unwind instructions of a CIE. @nodes: run-time address of two words: the first
+	 * shadow_node, and zero. Returns the length, 0 when @room is too small (512 suffices). */
+	size_t (*cie)(enum isa_cie which, uint64_t nodes, uint8_t *out, size_t room);
+};
+
+extern const struct isa isa_x86_64;
+extern const struct isa isa_arm64;
+extern const struct isa isa_powerpc;
+
+/* ---- the half that runs, for the CPU of the process ---- */
+
+extern const struct isa *const arch_isa;
+
+uint64_t arch_clock(void);	   /* the counter that detours read */
+uintptr_t arch_thread_pointer(void); /* what tls offsets count from */
+bool arch_is_return_point(const void *code); /* does a return point begin here? @code is mapped */
+
+/* A call's return address lies in memory at its slot all the time (x86), so that a slot that holds
+ * no return point proves its frame dead; otherwise it may be in a register. */
+extern const bool arch_slot_in_memory;
+
+#endif

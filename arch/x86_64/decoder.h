@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The only door to Zydis. The library is opened on first use, so that it is neither needed nor
+ * visible in a process that is not being planned.
+ */
+#ifndef ARCH_X86_64_DECODER_H
+#define ARCH_X86_64_DECODER_H
+
+#include "../mem.h"
+
+enum insn_kind {
+	INSN_PLAIN,	    /* goes on behind itself */
+	INSN_JUMP,	    /* jmp rel8, rel32 */
+	INSN_BRANCH,	    /* jcc rel8, rel32 */
+	INSN_LOOP,	    /* loop, loope, loopne, jrcxz, jecxz: rel8 only */
+	INSN_CALL,	    /* call rel32 */
+	INSN_JUMP_INDIRECT, /* jmp through a register or memory */
+	INSN_CALL_INDIRECT,
+	INSN_RETURN, /* near ret */
+	INSN_STOP,   /* ud2, hlt: does not go on */
+	INSN_FIXED,  /* cannot be imitated elsewhere */
+};
+
+#define INSN_NO_BASE 0xff
+#define INSN_FLAGS   0x8d5 /* CF PF AF ZF SF OF, at their places in rflags */
+
+struct insn {
+	uint8_t len;
+	uint8_t kind;	  /* enum insn_kind */
+	uint8_t map;	  /* 0: one-byte opcodes, 1: 0f xx, 0xff: any other encoding */
+	uint8_t opcode;
+	uint8_t modrm;	  /* 0 when there is none */
+	uint8_t modrm_at; /* offsets in the instruction; 0: there is none */
+	uint8_t rip_at;	  /* RIP-relative disp32 */
+	uint8_t rel_at;	  /* displacement of a branch, rel_size bytes */
+	uint8_t rel_size;
+	uint8_t imm_size; /* bytes */
+	bool rex_b;
+	uint8_t base;	/* of a memory operand without index: register number as encoded */
+	int32_t disp;	/* of that operand */
+	int32_t imm;
+	int32_t rel; /* branch target - (address + len) */
+	uint16_t reads, writes; /* INSN_FLAGS; writes: in every case */
+};
+
+/* 0; -ENOENT: no libZydis.so.4.0. May be called again; not by two threads at a time. */
+int decoder_open(void);
+void decoder_close(void);
+
+/* One instruction of at most @room bytes. False: there is none. Needs decoder_open(). */
+bool decoder_read(const uint8_t *code, size_t room, struct insn *insn);
+
+/* May the instruction go on behind itself? (calls do) */
+static inline bool insn_ends(const struct insn *insn)
+{
+	return insn->kind == INSN_JUMP || insn->kind == INSN_JUMP_INDIRECT ||
+		insn->kind == INSN_RETURN || insn->kind == INSN_STOP;
+}
+
+#endif

@@ -1,0 +1,818 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes x86_64 detours. S is the stack slot of the return address, E the shadow entry.
+ *
+ *   D:  rsp = S       save rax rcx rdx below the stack pointer, reserve E, fill it, count,
+ *                     rsp = S + 8, call B            (the call's push reuses the slot)
+ *   T:  rsp = S + 8   find E on top, account, put the real return address back into the slot,
+ *                     rsp = S, release E, ret
+ *   B:                the displaced instructions, jmp back
+ *
+ * At a function's entry the 128 bytes below rsp are the callee's own, which is us; after its
+ * return they are nobody's. Signal handlers stay below them (System V ABI, AMD64 supplement,
+ * 3.2.2). Whatever does not fit the straight line goes to the slow stubs in the image's common
+ * part, with rax = the detour's struct detour_info, and they call C.
+ */
+#include "x86.h"
+#include <errno.h>
+
+enum reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11 };
+
+/* Offsets the generated code uses. */
+#define KEY    ((int)offsetof(struct shadow_entry, key))
+#define OWNER  ((int)offsetof(struct shadow_entry, owner))
+#define RET    ((int)offsetof(struct shadow_entry, ret))
+#define FUNC   ((int)offsetof(struct shadow_entry, func))
+#define FLAGS  ((int)offsetof(struct shadow_entry, flags))
+#define START  ((int)offsetof(struct shadow_entry, start))
+#define CHILD  ((int)offsetof(struct shadow_entry, child))
+#define RECORD(id, field)                                                                          \
+	((int)((id) * FUNC_RECORD_SIZE + offsetof(struct func_record, field)))
+#define FRAME_SLOT  ((int)offsetof(struct slow_frame, slot))
+#define FRAME_INFO  ((int)offsetof(struct slow_frame, info))
+#define FRAME_ENTRY ((int)offsetof(struct slow_frame, entry))
+#define FRAME_RET   ((int)offsetof(struct slow_frame, ret))
+#define FRAME_GO    ((int)offsetof(struct slow_frame, go))
+#define FRAME_REGS  ((int)sizeof(struct slow_frame))
+#define FRAME_SIZE  256 /* from the stub's rsp up to S; the saves below S are inside */
+
+_Static_assert(sizeof(struct shadow_entry) == SHADOW_ENTRY_SIZE, "shadow entry layout");
+_Static_assert(sizeof(struct func_record) == FUNC_RECORD_SIZE, "function record layout");
+_Static_assert(sizeof(struct slow_frame) + 8 * 8 + 64 <= FRAME_SIZE, "slow frame layout");
+
+/* Where D and T keep registers, relative to S. */
+#define SAVE_RAX   (-8)
+#define SAVE_RCX   (-16)
+#define SAVE_RDX   (-24)
+#define SAVE_RSI   (-32)
+#define SAVE_FLAGS (-40)
+
+struct emitter {
+	uint8_t *start, *p;
+	uint64_t at; /* run-time address of start */
+	bool unreachable;
+	struct isa_range *range;
+	uint8_t *row; /* code position of the newest row */
+};
+
+static void byte(struct emitter *e, unsigned b)
+{
+	*e->p++ = (uint8_t)b;
+}
+
+static void bytes(struct emitter *e, const char *code, size_t n)
+{
+	memcpy(e->p, code, n);
+	e->p += n;
+}
+#define CODE(e, literal) bytes(e, literal, sizeof(literal) - 1)
+
+static void word32(struct emitter *e, uint32_t v)
+{
+	memcpy(e->p, &v, 4);
+	e->p += 4;
+}
+
+static void word64(struct emitter *e, uint64_t v)
+{
+	memcpy(e->p, &v, 8);
+	e->p += 8;
+}
+
+static uint32_t here(const struct emitter *e)
+{
+	return (uint32_t)(e->p - e->start);
+}
+
+/* An operand [base + disp] behind @opcode (one byte, REX.W before it when @wide). */
+static void mem(struct emitter *e, bool wide, unsigned opcode, unsigned reg, enum reg base, int disp,
+	bool long_disp)
+{
+	bool small = !long_disp && disp >= -128 && disp <= 127;
+	unsigned rex = (wide ? 0x48 : 0x40) | (reg >= 8 ? 4 : 0);
+
+	if (rex != 0x40)
+		byte(e, rex);
+	byte(e, opcode);
+	byte(e, (small ? 0x40 : 0x80) | (reg & 7) << 3 | base);
+	if (base == RSP)
+		byte(e, 0x24);
+	if (small)
+		byte(e, (unsigned)disp);
+	else
+		word32(e, (uint32_t)disp);
+}
+
+static void store(struct emitter *e, enum reg reg, enum reg base, int disp)
+{
+	mem(e, true, 0x89, reg, base, disp, false);
+}
+
+static void load(struct emitter *e, enum reg reg, enum reg base, int disp)
+{
+	mem(e, true, 0x8b, reg, base, disp, false);
+}
+
+static void move(struct emitter *e, enum reg to, enum reg from)
+{
+	byte(e, 0x48);
+	byte(e, 0x89);
+	byte(e, 0xc0 | from << 3 | to);
+}
+
+static void lea(struct emitter *e, enum reg reg, enum reg base, int disp)
+{
+	mem(e, true, 0x8d, reg, base, disp, false);
+}
+
+/* inc/dec qword [base + disp]; the record's displacement has always four bytes, so that every
+ * detour of a kind has the same size. */
+static void increment(struct emitter *e, enum reg base, int disp)
+{
+	mem(e, true, 0xff, 0, base, disp, true);
+}
+
+static void zero(struct emitter *e, enum reg base, int disp) /* mov qword [base + disp], 0 */
+{
+	mem(e, true, 0xc7, 0, base, disp, false);
+	word32(e, 0);
+}
+
+/* opcode reg, fs:[offset]; @opcode of one or, above 0xff, two bytes */
+static void thread_var(struct emitter *e, unsigned opcode, enum reg reg, int64_t offset)
+{
+	CODE(e, "\x64\x48");
+	if (opcode > 0xff)
+		byte(e, opcode >> 8);
+	byte(e, opcode & 0xff);
+	byte(e, reg << 3 | 4);
+	byte(e, 0x25);
+	word32(e, (uint32_t)offset);
+}
+
+/* The pointer to this thread's records into @reg; ZF set when there is none. */
+static void load_records(struct emitter *e, enum reg reg, const struct isa_env *env)
+{
+	thread_var(e, 0x8b, reg, env->tls_record); /* mov fs:[tls_record], reg */
+	mem(e, true, 0x8b, reg, reg, 0, false);	   /* mov [reg], reg */
+	byte(e, 0x48);
+	byte(e, 0x85);
+	byte(e, 0xc0 | reg << 3 | reg); /* test reg, reg */
+}
+
+/* A forward jump whose place is patched by jump_here(). */
+static uint8_t *jump_short(struct emitter *e, unsigned opcode)
+{
+	byte(e, opcode);
+	byte(e, 0);
+	return e->p;
+}
+
+static uint8_t *jump_near(struct emitter *e, unsigned condition)
+{
+	byte(e, 0x0f);
+	byte(e, 0x80 | condition);
+	word32(e, 0);
+	return e->p;
+}
+
+static void short_here(struct emitter *e, uint8_t *after)
+{
+	after[-1] = (uint8_t)(e->p - after);
+}
+
+static void near_here(struct emitter *e, uint8_t *after)
+{
+	int32_t rel = (int32_t)(e->p - after);
+
+	memcpy(after - 4, &rel, 4);
+}
+
+#define COND_E	4  /* equal, zero */
+#define COND_NE 5
+#define COND_AE 3
+#define JAE_SHORT 0x73
+#define JNZ_SHORT 0x75
+
+/* jmp or call to a run-time address */
+static void branch(struct emitter *e, unsigned opcode, uint64_t target)
+{
+	int64_t rel = (int64_t)(target - (e->at + here(e) + 5));
+
+	if (rel != (int32_t)rel)
+		e->unreachable = true;
+	byte(e, opcode);
+	word32(e, (uint32_t)rel);
+}
+#define JMP  0xe9
+#define CALL 0xe8
+
+static void call_absolute(struct emitter *e, uint64_t target)
+{
+	CODE(e, "\x48\xb8"); /* mov target, rax */
+	word64(e, target);
+	CODE(e, "\xff\xd0"); /* call *rax */
+}
+
+/* ---- unwind rows ---- */
+
+#define DW_CFA_advance_loc1	0x02
+#define DW_CFA_advance_loc2	0x03
+#define DW_CFA_def_cfa		0x0c
+#define DW_CFA_def_cfa_offset	0x0e
+#define DW_CFA_expression	0x10
+#define DW_CFA_offset		0x80
+#define DW_CFA_restore		0xc0
+#define RA			16
+#define CFI_RSP			7 /* DWARF numbers differ from the machine's */
+
+static void cfi_byte(struct emitter *e, unsigned b)
+{
+	e->range->cfi[e->range->cfi_len++] = (uint8_t)b;
+}
+
+static void cfi_uleb(struct emitter *e, unsigned v)
+{
+	for (; v >= 0x80; v >>= 7)
+		cfi_byte(e, (v & 0x7f) | 0x80);
+	cfi_byte(e, v);
+}
+
+/* The rows that follow begin at this place in the code. */
+static void cfi_here(struct emitter *e)
+{
+	uint32_t delta = (uint32_t)(e->p - e->row);
+
+	if (!delta)
+		return;
+	if (delta < 0x40) {
+		cfi_byte(e, 0x40 | delta);
+	} else if (delta <= 0xff) {
+		cfi_byte(e, DW_CFA_advance_loc1);
+		cfi_byte(e, delta);
+	} else {
+		cfi_byte(e, DW_CFA_advance_loc2);
+		cfi_byte(e, delta & 0xff);
+		cfi_byte(e, delta >> 8);
+	}
+	e->row = e->p;
+}
+
+static void range_begin(struct emitter *e, struct isa_range *range, enum isa_cie cie)
+{
+	e->range = range;
+	e->row = e->p;
+	range->start = here(e);
+	range->cie = (uint8_t)cie;
+	range->cfi_len = 0;
+}
+
+static void range_end(struct emitter *e)
+{
+	e->range->size = here(e) - e->range->start;
+}
+
+/* CFA = rsp + @offset from here on. */
+static void row_cfa(struct emitter *e, unsigned offset)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_def_cfa_offset);
+	cfi_uleb(e, offset);
+}
+
+/* The return address is in its slot from here on. */
+static void row_in_slot(struct emitter *e)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_offset | RA);
+	cfi_byte(e, 1); /* CFA - 8 */
+}
+
+/* The return address is in the shadow stack from here on: the CIE's own rule. */
+static void row_in_shadow(struct emitter *e)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_restore | RA);
+}
+
+/* ---- the detour ---- */
+
+/* Keep the condition flags in the save area; rax is saved already. @s: S - rsp. */
+static void save_flags(struct emitter *e, int s)
+{
+	CODE(e, "\x9f\x0f\x90\xc0"); /* lahf; seto al */
+	store(e, RAX, RSP, s + SAVE_FLAGS);
+}
+
+static void restore_flags(struct emitter *e, int s)
+{
+	load(e, RAX, RSP, s + SAVE_FLAGS);
+	CODE(e, "\x04\x7f\x9e"); /* add $0x7f, al (sets OF when al = 1); sahf */
+}
+
+/* rax = clock, rdx lost */
+static void read_clock(struct emitter *e)
+{
+	CODE(e, "\x0f\x31");	     /* rdtsc */
+	CODE(e, "\x48\xc1\xe2\x20"); /* shl $32, rdx */
+	CODE(e, "\x48\x09\xd0");     /* or rdx, rax */
+}
+
+struct labels {
+	uint32_t resume, bypass, leave;
+	uint8_t *to_slow[4];
+	unsigned nslow;
+};
+
+static void slow_if(struct emitter *e, struct labels *l, unsigned condition)
+{
+	l->to_slow[l->nslow++] = jump_near(e, condition);
+}
+
+/* All pending slow jumps arrive here: rax = info (its offset is patched later), go to @stub. */
+static uint8_t *slow_here(struct emitter *e, struct labels *l, uint64_t stub)
+{
+	uint8_t *info;
+
+	while (l->nslow)
+		near_here(e, l->to_slow[--l->nslow]);
+	CODE(e, "\x48\x8d\x05"); /* lea info(%rip), rax */
+	word32(e, 0);
+	info = e->p;
+	branch(e, JMP, stub);
+	return info;
+}
+
+static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	const struct isa_env *env = in->env;
+
+	store(e, RAX, RSP, SAVE_RAX);
+	store(e, RCX, RSP, SAVE_RCX);
+	store(e, RDX, RSP, SAVE_RDX);
+	if (in->site->flags_in)
+		save_flags(e, 0);
+	byte(e, 0xb9); /* mov $size, ecx */
+	word32(e, SHADOW_ENTRY_SIZE);
+	thread_var(e, 0x0fc1, RCX, env->tls_top); /* xadd rcx, fs:[top]: rcx = E */
+	store(e, RSP, RCX, OWNER);
+	move(e, RAX, RSP);
+	CODE(e, "\x48\xf7\xd8"); /* neg rax */
+	mem(e, true, 0x39, RAX, RCX, KEY - SHADOW_ENTRY_SIZE, false); /* cmp rax, [prev.key] */
+	slow_if(e, l, COND_AE);
+	CODE(e, "\xf7\xc1"); /* test $mask, ecx */
+	word32(e, SHADOW_CHUNK_MASK);
+	slow_if(e, l, COND_E);
+	load(e, RDX, RSP, 0);
+	store(e, RDX, RCX, RET);
+	mem(e, false, 0xc7, 0, RCX, FUNC, false); /* mov $id, E.func */
+	word32(e, in->id);
+	if (env->mode != MODE_COUNT) {
+		zero(e, RCX, CHILD);
+		read_clock(e);
+		store(e, RAX, RCX, START);
+	}
+	load_records(e, RDX, env);
+	slow_if(e, l, COND_E);
+	if (env->mode != MODE_COUNT) {
+		move(e, RAX, RSP);
+		CODE(e, "\x48\xf7\xd8"); /* neg rax */
+		increment(e, RDX, RECORD(in->id, depth));
+	}
+	increment(e, RDX, RECORD(in->id, calls));
+	store(e, RAX, RCX, KEY);
+	l->resume = here(e);
+	if (in->site->flags_in)
+		restore_flags(e, 0);
+	load(e, RAX, RSP, SAVE_RAX);
+	load(e, RCX, RSP, SAVE_RCX);
+	load(e, RDX, RSP, SAVE_RDX);
+	lea(e, RSP, RSP, 8);
+}
+
+/* rcx = E + size, rdx = records, rax = now; uses rsi. E is not yet released. */
+static void emit_times(struct emitter *e, uint32_t id)
+{
+	const int top = -SHADOW_ENTRY_SIZE; /* E's fields from rcx */
+	uint8_t *skip;
+
+	store(e, RSI, RSP, SAVE_RSI - 8);
+	mem(e, true, 0x2b, RAX, RCX, top + START, false); /* sub E.start, rax */
+	skip = jump_short(e, JAE_SHORT);
+	CODE(e, "\x31\xc0"); /* xor eax, eax: the clock ran backwards */
+	short_here(e, skip);
+	/* An enclosing entry on the same stack has a higher slot, a smaller key. */
+	load(e, RSI, RCX, 2 * top + KEY);
+	mem(e, true, 0x3b, RSI, RCX, top + KEY, false); /* cmp E.key, rsi */
+	skip = jump_short(e, JAE_SHORT);
+	mem(e, true, 0x01, RAX, RCX, 2 * top + CHILD, false); /* add rax, parent.child */
+	short_here(e, skip);
+	mem(e, true, 0x39, RAX, RDX, RECORD(id, max), true); /* cmp rax, max */
+	skip = jump_short(e, JAE_SHORT);
+	mem(e, true, 0x89, RAX, RDX, RECORD(id, max), true);
+	short_here(e, skip);
+	move(e, RSI, RAX);
+	CODE(e, "\x48\xf7\xd6"); /* not rsi */
+	mem(e, true, 0x39, RSI, RDX, RECORD(id, nmin), true);
+	skip = jump_short(e, JAE_SHORT);
+	mem(e, true, 0x89, RSI, RDX, RECORD(id, nmin), true);
+	short_here(e, skip);
+	mem(e, true, 0xff, 1, RDX, RECORD(id, depth), true); /* dec depth */
+	skip = jump_short(e, JNZ_SHORT);
+	mem(e, true, 0x01, RAX, RDX, RECORD(id, total), true);
+	short_here(e, skip);
+	mem(e, true, 0x2b, RAX, RCX, top + CHILD, false); /* sub E.child, rax */
+	skip = jump_short(e, JAE_SHORT);
+	CODE(e, "\x31\xc0");
+	short_here(e, skip);
+	mem(e, true, 0x01, RAX, RDX, RECORD(id, self), true);
+	load(e, RSI, RSP, SAVE_RSI - 8);
+}
+
+/*
+ * A return point begins with this store; compilers write it with a one-byte displacement, so
+ * these eight bytes tell a return point from every other return address.
+ */
+static void emit_mark(struct emitter *e)
+{
+	mem(e, true, 0x89, RAX, RSP, SAVE_RAX - 8, true);
+}
+
+static void emit_exit(struct emitter *e, const struct isa_emit *in, struct labels *l,
+	uint8_t **info)
+{
+	const struct isa_env *env = in->env;
+	const int top = -SHADOW_ENTRY_SIZE;
+	uint8_t *moved;
+
+	/* rsp = S + 8 */
+	emit_mark(e);
+	store(e, RCX, RSP, SAVE_RCX - 8);
+	store(e, RDX, RSP, SAVE_RDX - 8);
+	if (in->site->flags_out)
+		save_flags(e, -8);
+	if (env->mode != MODE_COUNT)
+		read_clock(e);
+	thread_var(e, 0x8b, RCX, env->tls_top); /* rcx = E + size */
+	byte(e, 0xba);				/* mov $8, edx */
+	word32(e, 8);
+	CODE(e, "\x48\x29\xe2"); /* sub rsp, rdx: -S */
+	mem(e, true, 0x39, RDX, RCX, top + KEY, false);
+	slow_if(e, l, COND_NE);
+	mem(e, false, 0x81, 7, RCX, top + FUNC, false); /* cmp $id, E.func */
+	word32(e, in->id);
+	slow_if(e, l, COND_NE);
+	load_records(e, RDX, env);
+	slow_if(e, l, COND_E);
+	if (env->mode != MODE_COUNT)
+		emit_times(e, in->id);
+	load(e, RAX, RCX, top + RET);
+	store(e, RAX, RSP, -8);
+	lea(e, RSP, RSP, -8);
+	/* rsp = S */
+	row_cfa(e, 8);
+	row_in_slot(e);
+	zero(e, RCX, top + KEY);
+	zero(e, RCX, top + OWNER);
+	increment(e, RDX, RECORD(in->id, returned));
+	lea(e, RDX, RCX, top);
+	move(e, RAX, RCX);
+	thread_var(e, 0x0fb1, RDX, env->tls_top); /* cmpxchg rdx, fs:[top] */
+	moved = jump_near(e, COND_NE);
+	l->leave = here(e);
+	if (in->site->flags_out)
+		restore_flags(e, 0);
+	load(e, RAX, RSP, SAVE_RAX);
+	load(e, RCX, RSP, SAVE_RCX);
+	load(e, RDX, RSP, SAVE_RDX);
+	byte(e, 0xc3); /* ret */
+	/* A signal handler switched stacks meanwhile: leave a hole for the slow path to collect. */
+	near_here(e, moved);
+	mem(e, false, 0xc7, 0, RDX, FLAGS, false);
+	word32(e, SHADOW_RELEASED);
+	branch(e, JMP, e->at + l->leave);
+	row_cfa(e, 0);
+	row_in_shadow(e);
+	*info = slow_here(e, l, in->common->base + in->common->slow_exit);
+}
+
+static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	store(e, RAX, RSP, SAVE_RAX);
+	store(e, RCX, RSP, SAVE_RCX);
+	store(e, RDX, RSP, SAVE_RDX);
+	if (in->site->flags_in)
+		save_flags(e, 0);
+	CODE(e, "\x31\xc9"); /* xor ecx, ecx: no shadow entry */
+	load_records(e, RDX, in->env);
+	slow_if(e, l, COND_E);
+	increment(e, RDX, RECORD(in->id, calls));
+}
+
+/* Restore what D saved and run the body in the caller's frame. */
+static void emit_bypass(struct emitter *e, const struct isa_emit *in, uint8_t **to_body)
+{
+	if (in->site->flags_in)
+		restore_flags(e, 0);
+	load(e, RAX, RSP, SAVE_RAX);
+	load(e, RCX, RSP, SAVE_RCX);
+	load(e, RDX, RSP, SAVE_RDX);
+	byte(e, JMP);
+	word32(e, 0);
+	*to_body = e->p;
+}
+
+static const uint8_t *window_bytes(const struct isa_emit *in)
+{
+	uint64_t addr = in->func->start + in->site->offset;
+
+	for (size_t i = 0; i < in->module->ntexts; i++) {
+		const struct isa_text *text = &in->module->texts[i];
+
+		if (addr - text->addr < text->size
+			&& text->size - (addr - text->addr) >= in->site->len)
+			return text->bytes + (addr - text->addr);
+	}
+	return NULL;
+}
+
+/* The body's rows: the function's own ones, moved along with its instructions. */
+static void body_rows(struct emitter *e, const struct isa_emit *in, const struct x86_moved *moved)
+{
+	uint8_t *body = e->p;
+	uint32_t window = in->site->offset;
+
+	for (uint32_t i = 0; i < in->ncfi; i++) {
+		const struct isa_cfi *cfi = &in->cfi[i];
+		uint32_t at = cfi->at <= window ? 0 : cfi->at - window;
+
+		if (at > in->site->len || moved->to[at] == 0xffff
+			|| e->range->cfi_len + cfi->len + 4 > ISA_CFI_MAX)
+			break;
+		e->p = body + moved->to[at];
+		cfi_here(e);
+		memcpy(e->range->cfi + e->range->cfi_len, cfi->bytes, cfi->len);
+		e->range->cfi_len = (uint16_t)(e->range->cfi_len + cfi->len);
+	}
+	e->p = body;
+}
+
+static int emit_body(struct emitter *e, const struct isa_emit *in, struct isa_detour *detour)
+{
+	const uint8_t *window = window_bytes(in);
+	uint64_t addr = in->func->start + in->site->offset;
+	struct x86_moved moved;
+	int err;
+
+	if (!window)
+		return -EINVAL;
+	err = x86_relocate(window, addr, in->site->len, in->bias, e->at + here(e), e->p,
+		isa_x86_64.detour_max - here(e) - X86_JUMP_SIZE, &moved);
+	if (err)
+		return err;
+	if (in->ncfi) {
+		range_begin(e, &detour->ranges[detour->nranges], CIE_PLAIN);
+		body_rows(e, in, &moved);
+	}
+	e->p += moved.size;
+	if (!moved.ends)
+		branch(e, JMP, addr + in->site->len + (uint64_t)in->bias);
+	if (in->ncfi) {
+		range_end(e);
+		detour->nranges++;
+	}
+	return 0;
+}
+
+static void rel32_to(uint8_t *after, const uint8_t *target)
+{
+	int32_t rel = (int32_t)(target - after);
+
+	memcpy(after - 4, &rel, 4);
+}
+
+int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
+{
+	struct emitter e = { .start = out, .p = out, .at = in->at };
+	uint64_t behind = in->func->start + in->site->offset + in->site->len + (uint64_t)in->bias;
+	bool own_body = in->site->choice != SITE_NOPS;
+	struct labels l = { 0 };
+	uint8_t *entry_info, *exit_info = NULL, *call = NULL, *to_body;
+	struct detour_info info = { .id = in->id };
+	int err = 0;
+
+	*detour = (struct isa_detour){ .nranges = 1 };
+	range_begin(&e, &detour->ranges[0], CIE_DETOUR);
+	row_cfa(&e, 8);
+	row_in_slot(&e);
+	if (in->site->entry_only) {
+		emit_entry_only(&e, in, &l);
+		l.bypass = here(&e);
+		emit_bypass(&e, in, &to_body);
+		entry_info = slow_here(&e, &l, in->common->base + in->common->slow_entry);
+	} else {
+		emit_entry(&e, in, &l);
+		row_cfa(&e, 0);
+		row_in_shadow(&e);
+		byte(&e, CALL);
+		word32(&e, 0);
+		call = e.p;
+		detour->ret = here(&e);
+		/* The slow jumps of D are kept apart from T's: their rows differ. */
+		struct labels t = { 0 };
+
+		emit_exit(&e, in, &t, &exit_info);
+		l.leave = t.leave;
+		row_cfa(&e, 8);
+		row_in_slot(&e);
+		entry_info = slow_here(&e, &l, in->common->base + in->common->slow_entry);
+		l.bypass = here(&e);
+		emit_bypass(&e, in, &to_body);
+	}
+	range_end(&e);
+	while (here(&e) & 7)
+		byte(&e, 0xcc);
+	info.resume = (int32_t)(l.resume - here(&e));
+	info.bypass = (int32_t)(l.bypass - here(&e));
+	info.leave = in->site->entry_only ? 0 : (int32_t)(l.leave - here(&e));
+	rel32_to(entry_info, e.p);
+	if (exit_info)
+		rel32_to(exit_info, e.p);
+	memcpy(e.p, &info, sizeof(info));
+	e.p += sizeof(info);
+
+	if (own_body) {
+		detour->body = here(&e);
+		rel32_to(to_body, e.p);
+		if (call)
+			rel32_to(call, e.p);
+		err = emit_body(&e, in, detour);
+	} else {
+		struct emitter at_jump = { .start = out, .p = to_body - 5, .at = in->at };
+
+		branch(&at_jump, JMP, behind);
+		if (call) {
+			at_jump.p = call - 5;
+			branch(&at_jump, CALL, behind);
+		}
+		e.unreachable |= at_jump.unreachable;
+	}
+	detour->size = here(&e);
+	return err ? err : e.unreachable ? -ERANGE : 0;
+}
+
+/* ---- the common part ---- */
+
+static const enum reg kept[] = { RSI, RDI, R8, R9, R10, R11 };
+#define KEPT_FLAGS (FRAME_REGS + (int)(sizeof(kept) / sizeof(kept[0])) * 8)
+
+/* rsp = S - FRAME_SIZE. Save what C may change beyond rax, rcx, rdx. @cfa: CFA - rsp. */
+static void stub_save(struct emitter *e, unsigned cfa)
+{
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		store(e, kept[i], RSP, FRAME_REGS + (int)i * 8);
+	byte(e, 0x9c); /* pushfq */
+	row_cfa(e, cfa + 8);
+	mem(e, false, 0x8f, 0, RSP, KEPT_FLAGS, false); /* pop [rsp + n]: rsp as it is after the pop */
+	row_cfa(e, cfa);
+	byte(e, 0xfc); /* cld */
+	lea(e, RDI, RSP, FRAME_SIZE);
+	store(e, RDI, RSP, FRAME_SLOT);
+}
+
+static void stub_call(struct emitter *e, uint64_t c_function)
+{
+	move(e, RDI, RSP);
+	call_absolute(e, c_function);
+}
+
+/* Restore, rsp = S, go to frame.go with rax, rcx, rdx still in the save area. */
+static void stub_go(struct emitter *e, unsigned cfa)
+{
+	mem(e, false, 0xff, 6, RSP, KEPT_FLAGS, false); /* push [rsp + n] */
+	row_cfa(e, cfa + 8);
+	byte(e, 0x9d); /* popfq */
+	row_cfa(e, cfa);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		mem(e, true, 0x8b, kept[i], RSP, FRAME_REGS + (int)i * 8, false);
+	load(e, RAX, RSP, FRAME_GO);
+	lea(e, RSP, RSP, FRAME_SIZE);
+	row_cfa(e, 8);
+	CODE(e, "\x3e\xff\xe0"); /* notrack jmp *rax */
+}
+
+static void stub_entry(struct emitter *e, const struct isa_env *env)
+{
+	row_cfa(e, 8);
+	row_in_slot(e);
+	lea(e, RSP, RSP, -FRAME_SIZE);
+	row_cfa(e, FRAME_SIZE + 8);
+	store(e, RAX, RSP, FRAME_INFO);
+	store(e, RCX, RSP, FRAME_ENTRY);
+	stub_save(e, FRAME_SIZE + 8);
+	load(e, RDI, RSP, FRAME_SIZE);
+	store(e, RDI, RSP, FRAME_RET);
+	stub_call(e, env->slow_entry);
+	stub_go(e, FRAME_SIZE + 8);
+}
+
+/* frame.ret into the slot, where the rows find it from now on; then release the entry. */
+static void stub_put_back(struct emitter *e, const struct isa_env *env)
+{
+	load(e, RDI, RSP, FRAME_RET);
+	store(e, RDI, RSP, FRAME_SIZE);
+	row_in_slot(e);
+	stub_call(e, env->slow_release);
+}
+
+static void stub_exit(struct emitter *e, const struct isa_env *env)
+{
+	row_cfa(e, 0);
+	row_in_shadow(e);
+	lea(e, RSP, RSP, -FRAME_SIZE - 8);
+	row_cfa(e, FRAME_SIZE + 8);
+	store(e, RAX, RSP, FRAME_INFO);
+	stub_save(e, FRAME_SIZE + 8);
+	stub_call(e, env->slow_exit);
+	stub_put_back(e, env);
+	stub_go(e, FRAME_SIZE + 8);
+}
+
+/*
+ * The landing pad. The unwinder comes here with rsp = S + 8 and the exception in rax. It goes on
+ * from a small frame of our own that has the real return address in the slot.
+ */
+static void stub_pad(struct emitter *e, const struct isa_env *env)
+{
+	row_cfa(e, 0);
+	row_in_shadow(e);
+	CODE(e, "\xf3\x0f\x1e\xfa"); /* endbr64 */
+	lea(e, RSP, RSP, -FRAME_SIZE - 8);
+	row_cfa(e, FRAME_SIZE + 8);
+	zero(e, RSP, FRAME_INFO);
+	store(e, RAX, RSP, FRAME_REGS);
+	lea(e, RDI, RSP, FRAME_SIZE);
+	store(e, RDI, RSP, FRAME_SLOT);
+	stub_call(e, env->slow_unwind);
+	stub_put_back(e, env);
+	load(e, RDI, RSP, FRAME_REGS);
+	load(e, RAX, RSP, FRAME_GO);
+	lea(e, RSP, RSP, FRAME_SIZE - 8);
+	row_cfa(e, 16);
+	CODE(e, "\xff\xd0\x0f\x0b"); /* call *rax; ud2 */
+}
+
+uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
+	struct isa_common *common, struct isa_range *ranges)
+{
+	struct emitter e = { .start = out, .p = out, .at = at };
+
+	common->base = at;
+	/* Not reached by a call: keep `return address - 1` look-ups off the first stub. */
+	CODE(&e, "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc");
+	range_begin(&e, &ranges[0], CIE_PLAIN);
+	common->personality = here(&e);
+	CODE(&e, "\xf3\x0f\x1e\xfa\x48\xb8"); /* endbr64; mov target, rax */
+	word64(&e, env->personality);
+	CODE(&e, "\x3e\xff\xe0"); /* notrack jmp *rax */
+	range_end(&e);
+	range_begin(&e, &ranges[1], CIE_SHADOW);
+	common->slow_entry = here(&e);
+	stub_entry(&e, env);
+	common->slow_exit = here(&e);
+	stub_exit(&e, env);
+	common->pad = here(&e);
+	stub_pad(&e, env);
+	range_end(&e);
+	common->size = here(&e);
+	return 2;
+}
+
+int x86_patch(const struct isa_emit *in, struct isa_patch patches[2])
+{
+	uint64_t site = in->func->start + in->site->offset + (uint64_t)in->bias;
+	uint64_t jump = site;
+	int n = 0;
+
+	if (in->site->choice == SITE_TRAP) {
+		patches[0] = (struct isa_patch){ .addr = site, .len = 1, .bytes = { 0xcc } };
+		return 1;
+	}
+	if (in->site->choice == SITE_HOP)
+		jump = in->site->hop + (uint64_t)in->bias;
+	struct emitter e = { .start = patches[0].bytes, .p = patches[0].bytes, .at = jump };
+
+	patches[n].addr = jump;
+	patches[n++].len = X86_JUMP_SIZE;
+	branch(&e, JMP, in->at);
+	if (in->site->choice == SITE_HOP) {
+		int64_t rel = (int64_t)(jump - (site + 2));
+
+		if (rel != (int8_t)rel)
+			return -ERANGE;
+		patches[n++] = (struct isa_patch){
+			.addr = site, .len = 2, .bytes = { 0xeb, (uint8_t)rel }
+		};
+	}
+	return e.unreachable ? -ERANGE : n;
+}

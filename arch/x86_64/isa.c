@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "x86.h"
+#include <elf.h>
+
+const struct isa isa_x86_64 = {
+	.name = "x86_64",
+	.elf_machine = EM_X86_64,
+	.elf_flags = 0,
+	.ra_column = 16,
+	.entry_cfa_base = 7,
+	.entry_cfa_offset = 8,
+	.entry_ra_offset = -8,
+	.reach = (1ull << 31) - (1 << 20),
+	.detour_max = 1024,
+	.common_max = 1024,
+	.scan = x86_scan,
+	.site = x86_site,
+	.emit_common = x86_emit_common,
+	.emit = x86_emit,
+	.patch = x86_patch,
+	.cie = x86_cie,
+};

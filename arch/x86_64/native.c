@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* The half of the port that runs. */
+#include "x86.h"
+
+const struct isa *const arch_isa = &isa_x86_64;
+
+uint64_t arch_clock(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+uintptr_t arch_thread_pointer(void)
+{
+	uintptr_t tp;
+
+	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* psABI: the first word of the TCB is its address */
+	return tp;
+}
+
+const bool arch_slot_in_memory = true;
+
+bool arch_is_return_point(const void *code)
+{
+	uint64_t first;
+
+	memcpy(&first, code, sizeof(first));
+	return first == X86_RETURN_MARK;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this port share. See ../arch.h for the contract they fulfil together. */
+#ifndef ARCH_X86_64_X86_H
+#define ARCH_X86_64_X86_H
+
+#include "../arch.h"
+
+#define X86_JUMP_SIZE  5 /* e9 rel32 */
+/* mov rax, -16(rsp) with a four-byte displacement: how every return point begins, see emit.c */
+#define X86_RETURN_MARK 0xfffffff024848948ull
+
+#define X86_WINDOW_MAX 24 /* the longest window: 4 one-byte instructions and one of 15 bytes */
+
+/* Where each displaced instruction went. */
+struct x86_moved {
+	uint32_t size;			/* bytes written */
+	uint16_t to[X86_WINDOW_MAX + 1]; /* offset in the copy of the instruction at this window
+					 * offset; 0xffff inside one; to[len] is the copy's end */
+	bool ends; /* the last instruction never goes on behind itself: no jump back is needed */
+};
+
+/*
+ * Copy the window [@code, @code + @len), link-time address @addr, so that it does the same at
+ * run-time address @at. Run-time addresses of the module are link-time ones + @bias. A call
+ * inside becomes a push of the original return address and a jump. Clobbers nothing below the
+ * stack pointer but what the original does. 0; -EINVAL: holds something that cannot be moved
+ * exactly; -ERANGE: refers to something out of reach of @at.
+ */
+int x86_relocate(const uint8_t *code, uint64_t addr, size_t len, int64_t bias, uint64_t at,
+	uint8_t *out, size_t room, struct x86_moved *moved);
+
+/* scan.c and site.c, the x86_64 members of struct isa */
+int x86_scan(struct isa_module *module);
+void x86_site(const struct isa_module *module, size_t index, struct isa_site *site);
+
+/* emit.c */
+uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
+	struct isa_common *common, struct isa_range *ranges);
+int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour);
+int x86_patch(const struct isa_emit *in, struct isa_patch patches[2]);
+/* cie.c */
+size_t x86_cie(enum isa_cie which, uint64_t nodes, uint8_t *out, size_t room);
+
+#endif

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+# The tests. Each says "SKIP: reason" and exits with 77 when it cannot run here.
+
+set(definitions FTR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FTR_BUILD_DIR="${PROJECT_BINARY_DIR}")
+
+# Unit tests: one Criterion program per tests/unit/test_*.c, linked with all of the library but
+# its constructor. test_report_* get the sources of ftr-report too.
+if(NOT FTR_FUZZ)
+  pkg_check_modules(CRITERION REQUIRED IMPORTED_TARGET criterion)
+  file(GLOB support CONFIGURE_DEPENDS tests/unit/*.S tests/unit/support_*.c)
+  if(support)
+    add_library(ftr_unit_support OBJECT ${support})
+    target_link_libraries(ftr_unit_support PRIVATE ftr_warnings ftr_checked)
+    set(support $<TARGET_OBJECTS:ftr_unit_support>)
+  endif()
+  add_library(ftr_test STATIC $<TARGET_OBJECTS:ftr_core> ${support})
+  set_target_properties(ftr_test PROPERTIES LINKER_LANGUAGE C)
+
+  file(GLOB units CONFIGURE_DEPENDS tests/unit/test_*.c)
+  foreach(source IN LISTS units)
+    cmake_path(GET source STEM name)
+    add_executable(${name} ${source})
+    set_target_properties(${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/unit)
+    target_compile_definitions(${name} PRIVATE ${definitions})
+    if(name MATCHES "^test_report_" AND TARGET ftr_report)
+      target_sources(${name} PRIVATE $<TARGET_OBJECTS:ftr_report>)
+    endif()
+    target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_test ${IBERTY_LIBRARY}
+      PkgConfig::CRITERION)
+    add_test(NAME unit/${name} COMMAND ${name} --jobs 1 --verbose)
+    set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 300)
+  endforeach()
+endif()
+
+# Fuzzers: clang's libFuzzer, else a driver of our own that feeds them random and mutated inputs.
+file(GLOB fuzzers CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
+file(GLOB standalone CONFIGURE_DEPENDS tests/fuzz/standalone.c)
+if(fuzzers AND (FTR_FUZZ OR standalone))
+  add_library(ftr_fuzzed STATIC $<TARGET_OBJECTS:ftr_core>)
+  set_target_properties(ftr_fuzzed PROPERTIES LINKER_LANGUAGE C)
+  foreach(source IN LISTS fuzzers)
+    cmake_path(GET source STEM name)
+    add_executable(${name} ${source})
+    set_target_properties(${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/fuzz)
+    target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_fuzzed ${IBERTY_LIBRARY})
+    if(name MATCHES "^fuzz_report" AND TARGET ftr_report)
+      target_sources(${name} PRIVATE $<TARGET_OBJECTS:ftr_report>)
+    endif()
+    if(FTR_FUZZ)
+      target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    else()
+      target_sources(${name} PRIVATE ${standalone})
+    endif()
+    set(corpus ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
+    if(NOT IS_DIRECTORY ${corpus})
+      set(corpus)
+    endif()
+    # A libFuzzer writes what it finds into the first directory: give it one of its own.
+    set(found ${PROJECT_BINARY_DIR}/tests/fuzz/${name}.found)
+    file(MAKE_DIRECTORY ${found})
+    add_test(NAME fuzz/${name} WORKING_DIRECTORY ${found}
+      COMMAND ${name} -runs=${FTR_FUZZ_RUNS} -seed=1 ${found} ${corpus})
+    set_tests_properties(fuzz/${name} PROPERTIES LABELS fuzz TIMEOUT 300)
+  endforeach()
+endif()
+
+get_property(names DIRECTORY PROPERTY TESTS)
+if(names)
+  set_tests_properties(${names} PROPERTIES SKIP_RETURN_CODE 77)
+endif()
+
+# The rest needs libftr.so, which is never built with a sanitizer.
+if(FTR_SANITIZE)
+  return()
+endif()
+
+foreach(suite target real)
+  file(GLOB script CONFIGURE_DEPENDS tests/${suite}/run.sh)
+  if(script)
+    add_test(NAME ${suite} COMMAND sh ${script} --build ${PROJECT_BINARY_DIR})
+    set_tests_properties(${suite} PROPERTIES LABELS ${suite} TIMEOUT 1800 SKIP_RETURN_CODE 77)
+  endif()
+endforeach()
+
+# What the library shows of itself, and what it asks for.
+add_test(NAME library COMMAND sh ${PROJECT_SOURCE_DIR}/tests/library.sh $<TARGET_FILE:ftr>)
+if(TARGET ftr-bench)
+  # Fails when ftr counts other than what was called.
+  add_test(NAME bench COMMAND ftr-bench --quick)
+  set_tests_properties(bench PROPERTIES TIMEOUT 300)
+endif()

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The threads that have shadow stacks. A thread gets one at its first traced call and never gives
+ * it back itself: traced code runs until the very end of a thread, after any destructor of ours.
+ * The memory of threads that have ended is found by later ones.
+ */
+#ifndef RETHOOK_THREAD_H
+#define RETHOOK_THREAD_H
+
+#include "shadow.h"
+
+#define THREAD_FREE (-1)
+
+/* The calling thread's shadow stack, made now; signals are blocked. NULL: out of memory, or a
+ * vfork child that borrows its parent's thread. */
+struct shadow_thread *thread_enter(void);
+
+/* The calling thread is the only one left, in a forked child. */
+void thread_only_survivor(struct shadow_thread *thread);
+
+bool thread_is_gone(const struct shadow_thread *thread);
+bool thread_holds(const struct shadow_thread *thread, const struct shadow_entry *entry);
+
+/* May @entry be used? Lets unwinders see it. */
+bool thread_has_room(struct shadow_thread *thread, const struct shadow_entry *entry);
+
+/* A live entry of @slot (and of function @id, unless 0) in another thread's array. */
+struct shadow_entry *thread_find_elsewhere(const struct shadow_thread *thread, uint64_t slot,
+	uint32_t id);
+
+/* All of them, dead ones included. */
+struct shadow_thread *thread_first(void);
+struct shadow_thread *thread_next(const struct shadow_thread *thread);
+
+void thread_block_signals(uint64_t *saved);
+void thread_restore_signals(const uint64_t *saved);
+
+#endif

@@ -1,0 +1,45 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Install what the tests need, build everything, run all tests; the last line is
+# "N passed, N failed, N skipped". Can be repeated: what is there already is kept.
+set -eu
+cd "$(dirname "$0")/.."
+jobs=$(nproc)
+
+stop() {
+	echo "tests/run.sh: $1" >&2
+	exit 1
+}
+
+# Build a preset and run its tests; the result is summed up at the end.
+results=
+status=0
+run_tests() { # preset, then ctest options
+	preset=$1
+	shift
+	echo "== $preset: configure and build in build/$preset"
+	cmake --preset "$preset" >"build/$preset.log" 2>&1 || {
+		cat "build/$preset.log"
+		stop "cannot configure the preset $preset"
+	}
+	cmake --build --preset "$preset" -j "$jobs" || stop "cannot build the preset $preset"
+	echo "== $preset: tests"
+	result=$PWD/build/$preset.xml
+	rm -f "$result"
+	results="$results $preset=$result"
+	ctest --test-dir "build/$preset" -j "$jobs" --output-on-failure --no-tests=error \
+		--test-output-size-passed 4000000 --test-output-size-failed 4000000 \
+		--test-output-truncation head --output-junit "$result" "$@" || status=1
+}
+
+echo '== packages'
+sh tools/packages.sh test || stop 'cannot install what the tests need'
+mkdir -p build
+run_tests dev -LE fuzz
+run_tests asan -L unit
+run_tests fuzz -L fuzz
+
+echo '== summary'
+# shellcheck disable=SC2086 # words
+python3 tests/summary.py $results || status=1
+exit $status

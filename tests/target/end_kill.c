@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * SIGKILL after exactly that many calls: nothing that was counted is lost.
+ *
+ * exit: signal 9
+ * expect: main calls=1 returned=0 open=1
+ * expect: ends calls=10 returned=0 open=10
+ * expect: work calls=1000
+ */
+#include "target.h"
+
+#include <signal.h>
+
+static NOIPA void work(void)
+{
+	HIT();
+}
+
+static NOIPA int ends(int n)
+{
+	HIT();
+	if (n > 1)
+		return OPAQUE(ends)(n - 1) + 1;
+	hits("");
+	raise(SIGKILL);
+	abort();
+}
+
+int main(void)
+{
+	HIT();
+	for (int i = 0; i < 1000; i++)
+		work();
+	return ends(10) + 1;
+}

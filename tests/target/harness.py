@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: MIT
+"""What tests/target and tests/real share: run a program, read its report, compare, sum up."""
+import concurrent.futures
+import fnmatch
+import hashlib
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+COUNTS = ("calls", "returned", "unwound", "open")
+
+
+class Fault(Exception):
+    """What a program or the report got wrong, in one line."""
+
+
+class Run:
+    """What one run of a program left behind."""
+
+    def __init__(self, command, env, work, stdin=b"", timeout=120, limits=(), setup=None):
+        os.makedirs(work)
+        if setup:
+            setup(work)
+        with subprocess.Popen(
+            command, cwd=work, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, start_new_session=True, preexec_fn=lambda: set_limits(limits),
+        ) as process:
+            self.pid = process.pid
+            try:
+                self.out, self.err = process.communicate(stdin, timeout)
+            except subprocess.TimeoutExpired as late:
+                os.killpg(process.pid, signal.SIGKILL)
+                self.out, self.err = process.communicate()
+                raise Fault(f"still running after {timeout} s; {self.tail()}") from late
+            self.status = process.returncode
+        self.files = {}
+        for path, _, names in os.walk(work):
+            for name in names:
+                self.files[os.path.relpath(os.path.join(path, name), work)] = \
+                    digest(os.path.join(path, name))
+
+    def status_text(self):
+        return f"signal {-self.status}" if self.status < 0 else str(self.status)
+
+    def tail(self):
+        return f"stdout ends {self.out[-200:]!r}, stderr ends {self.err[-300:]!r}"
+
+
+def digest(path):
+    if not os.path.isfile(path) or os.path.islink(path):
+        return "special"
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() \
+            if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read()).hexdigest()
+
+
+def set_limits(limits):
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for name, value in limits:
+        which = getattr(resource, "RLIMIT_" + name.upper())
+        resource.setrlimit(which, (value, resource.getrlimit(which)[1]))
+
+
+def check_same(plain, traced, normalise=lambda text: text, files=True):
+    """Fault when the traced run shows anything that the plain one does not."""
+    if plain.status != traced.status:
+        raise Fault(f"status {plain.status_text()} became {traced.status_text()}; {traced.tail()}")
+    for what in ("out", "err"):
+        before, after = normalise(getattr(plain, what)), normalise(getattr(traced, what))
+        if before != after:
+            at = next((i for i, (a, b) in enumerate(zip(before, after)) if a != b),
+                      min(len(before), len(after)))
+            raise Fault(f"std{what} differs at byte {at}: {before[at:at + 200]!r} became "
+                        f"{after[at:at + 200]!r}")
+    if files and plain.files != traced.files:
+        names = {name for name, _ in plain.files.items() ^ traced.files.items()}
+        raise Fault(f"files differ: {' '.join(sorted(names))[:300]}")
+
+
+class Report:
+    """What ftr-report says about one data directory."""
+
+    def __init__(self, build, data, *options):
+        done = subprocess.run(
+            [f"{build}/ftr-report", "--data", data, "--format", "json", *options],
+            capture_output=True, text=True, check=False, errors="replace")
+        if done.returncode:
+            raise Fault(f"ftr-report: status {done.returncode}: {done.stderr.strip()[:300]}")
+        self.json = json.loads(done.stdout)
+        self.functions = self.json["functions"]
+        self.skipped = self.json["skipped"]
+
+    def generation(self, pid, root):
+        """0 for the traced command, 1 for its children, 2 for theirs."""
+        parents = {process["pid"]: process["ppid"] for process in self.json["processes"]}
+        depth = 0
+        while pid != root and pid in parents and depth < 100:
+            pid = parents[pid]
+            depth += 1
+        return depth
+
+    def pids(self, who, root):
+        depth = {"": 0, "child": 1, "grandchild": 2}.get(who)
+        pids = {process["pid"] for process in self.json["processes"]}
+        return {pid for pid in pids if depth is None or self.generation(pid, root) == depth}
+
+    def select(self, name, root, rows):
+        """Rows of a function; `child:name`, `grandchild:name` and `all:name` choose processes."""
+        who, name = name.split(":", 1) if re.match(r"(child|grandchild|all):", name) else ("", name)
+        pids = self.pids(who, root)
+        return [row for row in rows if row["pid"] in pids and matches(row, name)]
+
+    def check_invariants(self, lost_allowed=False):
+        if any(self.json["lost"].values()) and not lost_allowed:
+            raise Fault(f"lost: {self.json['lost']}")
+        for row in self.functions:
+            if row["calls"] != row["returned"] + row["unwound"] + row["open"]:
+                raise Fault(f"does not add up: {row}")
+            if any(row[field] < 0 for field in COUNTS) or row["self_ns"] > row["total_ns"]:
+                raise Fault(f"impossible numbers: {row}")
+            if row["returned"] and row["min_ns"] > row["max_ns"]:
+                raise Fault(f"impossible times: {row}")
+
+    def check_end(self, run):
+        ends = [p for p in self.json["processes"] if p["pid"] == run.pid]
+        if not ends:
+            raise Fault("the traced process is not in the report")
+        last = ends[-1]
+        wrong = last["end"] == "running" or \
+            (last["end"] == "exit" and (run.status < 0 or last["status"] not in (None, run.status))) or \
+            (last["end"] == "signal" and run.status >= 0)
+        if wrong:
+            raise Fault(f"ended with status {run.status_text()}, the report says {last}")
+
+
+def matches(row, pattern):
+    names = [row.get("name") or "", row.get("symbol") or "", *(row.get("aliases") or [])]
+    return any(fnmatch.fnmatchcase(name, pattern) or name.split("(")[0] == pattern for name in names)
+
+
+def trace_environment(build, data, mode, modules=None):
+    env = {"LD_PRELOAD": f"{build}/libftr.so", "FTR_DATA": data, "FTR_MODE": mode}
+    return {**env, "FTR_MODULES": modules} if modules else env
+
+
+HOOK_FLAGS = ["-finstrument-functions", "-fno-inline", "-fno-partial-inlining"]
+
+
+def build_hooks(directory):
+    """The object that counts calls by gcc's own hooks, for programs built with HOOK_FLAGS."""
+    os.makedirs(directory, exist_ok=True)
+    target = os.path.join(directory, "hooks.o")
+    subprocess.run(["gcc", "-O2", "-g", "-c", "-o", target, f"{HERE}/cross/hooks.c"], check=True)
+    return target
+
+
+def compare_hooks(exe, counts, report, pid):
+    """What the hooks wrote to the file @counts against the report: (functions, calls) compared."""
+    with open(counts, encoding="utf-8") as file:
+        hooked = [line.split() for line in file]
+    symbols = {}
+    listed = subprocess.run(["nm", "--defined-only", exe], capture_output=True, text=True,
+                            check=True).stdout
+    for address, _, name in (line.split(None, 2) for line in listed.splitlines()):
+        symbols.setdefault(int(address, 16), []).append(name)
+    compared, total = 0, 0
+    for address, calls in hooked:
+        address, calls = int(address, 16), int(calls)
+        at = [row for row in report.skipped if row["pid"] == pid and number(row["address"]) == address]
+        if at:
+            continue
+        found = sum(row["calls"] for row in report.functions
+                    if row["pid"] == pid and number(row["address"]) == address
+                    and row["symbol"] in symbols[address])
+        if found != calls:
+            raise Fault(f"{symbols[address][0]}: gcc's hooks counted {calls} calls, ftr {found}")
+        compared, total = compared + 1, total + calls
+    if not compared:
+        raise Fault("nothing to compare")
+    return compared, total
+
+
+def number(address):
+    return address if isinstance(address, int) else int(address, 16)
+
+
+def find_build(argument):
+    """The build directory: the one asked for, else the newest that holds libftr.so."""
+    if argument:
+        return os.path.abspath(argument)
+    found = [os.path.join(TOP, name) for name in os.listdir(TOP) if name.startswith("build")]
+    found = [path for path in found if os.path.isdir(path)]
+    found += [os.path.join(path, name) for path in found for name in os.listdir(path)]
+    found = [path for path in found if os.path.exists(f"{path}/libftr.so")]
+    return max(found, key=lambda path: os.path.getmtime(f"{path}/libftr.so"), default=None)
+
+
+def run_all(checks, skipped, jobs):
+    """
+    Run @checks, pairs of a title and a function that gives a remark or raises Fault; print a line
+    for each and the sum. Returns the exit status.
+    """
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        tasks = [(title, pool.submit(check)) for title, check in checks]
+        for title, task in tasks:
+            try:
+                remark = task.result()
+                print(f"ok   {title}" + (f": {remark}" if remark else ""), flush=True)
+            except Fault as fault:
+                failed += 1
+                print(f"FAIL {title}\n     {fault}", flush=True)
+    for title, reason in skipped:
+        print(f"skip {title}: {reason}")
+    print(f"{len(checks) - failed} passed, {failed} failed, {len(skipped)} skipped")
+    return 1 if failed else 0

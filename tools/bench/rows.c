@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* What is measured. */
+#include "bench.h"
+#include "returns.h"
+#include "target.h"
+
+static BENCH_LOOP(loop_clock, BENCH_USE(__builtin_ia32_rdtsc())) static BENCH_LOOP(
+	loop_swap, returns_swap()) static BENCH_LOOP(loop_own,
+	returns_stack()) static BENCH_LOOP(loop_list, returns_list())
+
+#define TARGET(f, n_calls, n_threads)                                                              \
+	.loop = loop_##f, .function = (void (*)(void))ftr_bench_##f,                               \
+	.function_name = "ftr_bench_" #f, .calls = n_calls, .threads = n_threads
+
+	const struct row rows[] = {
+		/* The first two are what the others are compared with. */
+		{.name = "empty", TARGET(empty, 1, 1), .traced_too = true},
+		{.name = "clock", .loop = loop_clock, .calls = 1, .threads = 1},
+		{.name = "registers", TARGET(registers, 1, 1), .traced_too = true},
+		{.name = "stack", TARGET(stack, 1, 1), .traced_too = true},
+		{.name = "fib", TARGET(fib, FIB_CALLS, 1), .traced_too = true},
+		{.name = "nop", TARGET(nop, 1, 1), .traced_too = true},
+		{.name = "push", TARGET(push, 1, 1), .traced_too = true},
+		{.name = "ret", TARGET(ret, 1, 1), .traced_too = true},
+		{.name = "nop5", TARGET(nop5, 1, 1), .traced_too = true},
+		{.name = "empty-2", TARGET(empty, 1, 2), .traced_too = true},
+
+		{.name = "swap", .loop = loop_swap, .calls = 1, .threads = 1},
+		{.name = "own-stack", .loop = loop_own, .calls = 1, .threads = 1},
+		{.name = "own-stack-2", .loop = loop_own, .calls = 1, .threads = 2},
+		{.name = "free-list", .loop = loop_list, .calls = 1, .threads = 1},
+		{.name = "free-list-2", .loop = loop_list, .calls = 1, .threads = 2},
+
+		{.name = "uprobe-nop", TARGET(nop, 1, 1), .probe = PROBE_ENTRY},
+		{.name = "uprobe-push", TARGET(push, 1, 1), .probe = PROBE_ENTRY},
+		{.name = "uprobe-ret", TARGET(ret, 1, 1), .probe = PROBE_ENTRY},
+		{.name = "uprobe-nop5", TARGET(nop5, 1, 1), .probe = PROBE_ENTRY},
+		{.name = "uretprobe-nop", TARGET(nop, 1, 1), .probe = PROBE_RETURN},
+		{.name = "uretprobe-push", TARGET(push, 1, 1), .probe = PROBE_RETURN},
+		{.name = "uretprobe-ret", TARGET(ret, 1, 1), .probe = PROBE_RETURN},
+		{.name = "uretprobe-nop5", TARGET(nop5, 1, 1), .probe = PROBE_RETURN},
+};
+const size_t nrows = sizeof(rows) / sizeof(rows[0]);

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Install the Debian packages that building or testing ftr needs, as far as they are missing.
+#
+#   sh tools/packages.sh build     to build libftr.so and the tools
+#   sh tools/packages.sh test      to run tests/run.sh too
+#
+# This is the only list of them.
+set -eu
+
+build='cmake ninja-build gcc libc6-dev pkg-config libzydis-dev libiberty-dev'
+test="$build g++ clang libclang-rt-14-dev libcriterion-dev python3 binutils elfutils gdb
+perl-base sqlite3 lua5.4 zstd xz-utils git"
+
+case "${1:-}" in
+build) wanted=$build ;;
+test) wanted=$test ;;
+*)
+	echo 'usage: packages.sh build|test' >&2
+	exit 2
+	;;
+esac
+
+missing=
+for package in $wanted; do
+	state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) || state=
+	[ "$state" = installed ] || missing="$missing $package"
+done
+if [ -z "$missing" ]; then
+	echo "packages: all of what a $1 needs is installed"
+	exit 0
+fi
+
+if ! command -v apt-get >/dev/null; then
+	echo "packages: this is no Debian system (no apt-get); install yourself:$missing" >&2
+	exit 1
+fi
+as_root=
+if [ "$(id -u)" != 0 ]; then
+	if ! command -v sudo >/dev/null; then
+		echo "packages: must be root, or have sudo, to install:$missing" >&2
+		exit 1
+	fi
+	as_root=sudo
+fi
+echo "packages: installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get -q update
+# shellcheck disable=SC2086 # words
+$as_root apt-get -q install -y --no-install-recommends $missing

@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: MIT */
+#include "plan.h"
+#include "demangle.h"
+#include "../arch/sys.h"
+#include "../rethook/shadow.h"
+#include "../trampolines/image.h"
+#include <elf.h>
+#include <errno.h>
+#include <sys/mman.h>
+
+#define NAME_MAX_LEN 4096
+#define TRIES	     4	  /* of other gaps, when an image lands elsewhere */
+#define DETOUR_USUAL 640 /* address space to set aside for each: code, rows, symbols */
+
+/* ---- reading ---- */
+
+static bool is_code(const Elf64_Phdr *ph)
+{
+	return ph->p_type == PT_LOAD && (ph->p_flags & PF_X);
+}
+
+static int read_segments(struct plan *plan, struct arena *arena)
+{
+	const Elf64_Phdr *ph = plan->elf.phdrs;
+	struct isa_text *texts = arena_alloc(arena, 2 * plan->elf.nphdrs * sizeof(*texts));
+	struct isa_text *datas = texts + plan->elf.nphdrs;
+
+	if (!texts)
+		return -ENOMEM;
+	plan->code.texts = texts;
+	plan->code.datas = datas;
+	for (int i = 0; i < plan->elf.nphdrs; i++, ph++) {
+		struct isa_text part = { .bytes = plan->elf.bytes + ph->p_offset,
+			.addr = ph->p_vaddr, .size = ph->p_filesz };
+
+		if (ph->p_type != PT_LOAD || !ph->p_filesz)
+			continue;
+		if (is_code(ph))
+			texts[plan->code.ntexts++] = part;
+		datas[plan->code.ndatas++] = part;
+	}
+	return 0;
+}
+
+static int compare_words(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool in_text(const struct plan *plan, uint64_t addr)
+{
+	for (size_t i = 0; i < plan->code.ntexts; i++)
+		if (addr - plan->code.texts[i].addr < plan->code.texts[i].size)
+			return true;
+	return false;
+}
+
+/* RELR (gABI, "Relative Relocation Table"): the addends are in the words themselves. */
+static size_t relr_pointers(const struct plan *plan, uint64_t *out)
+{
+	const uint64_t *entry = (const void *)plan->elf.relr.bytes;
+	uint64_t where = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; entry && i < plan->elf.relr.size / 8; i++) {
+		uint64_t bits = entry[i] & 1 ? entry[i] >> 1 : 1;
+
+		if (!(entry[i] & 1))
+			where = entry[i];
+		for (uint64_t at = where; bits; bits >>= 1, at += 8) {
+			const uint8_t *word = bits & 1 ? elffile_at(&plan->elf, at, 8) : NULL;
+			uint64_t value;
+
+			if (!word)
+				continue;
+			memcpy(&value, word, 8);
+			if (!in_text(plan, value))
+				continue;
+			if (out)
+				out[n] = value;
+			n++;
+		}
+		where += entry[i] & 1 ? 63 * 8 : 8;
+	}
+	return n;
+}
+
+static size_t rela_pointers(const struct plan *plan, uint64_t *out)
+{
+	const Elf64_Rela *rela = (const void *)plan->elf.rela.bytes;
+	size_t n = 0;
+
+	for (size_t i = 0; rela && i < plan->elf.rela.size / sizeof(*rela); i++) {
+		if (!in_text(plan, (uint64_t)rela[i].r_addend))
+			continue;
+		if (out)
+			out[n] = (uint64_t)rela[i].r_addend;
+		n++;
+	}
+	return n;
+}
+
+/* What relocations make point into the code. Without relocations the port searches the data. */
+static int read_pointers(struct plan *plan, struct arena *arena)
+{
+	size_t n = rela_pointers(plan, NULL) + relr_pointers(plan, NULL);
+	uint64_t *pointers;
+
+	if (plan->elf.type == ET_EXEC)
+		return 0;
+	pointers = arena_alloc(arena, (n + 1) * sizeof(*pointers));
+	if (!pointers)
+		return -ENOMEM;
+	n = rela_pointers(plan, pointers);
+	n += relr_pointers(plan, pointers + n);
+	mem_sort(pointers, n, sizeof(*pointers), compare_words);
+	plan->code.pointers = pointers;
+	plan->code.npointers = n;
+	return 0;
+}
+
+static bool wanted(const struct symbol *s, const struct plan *plan,
+	const struct plan_settings *settings, char *scratch)
+{
+	const char *names[3] = { s->name, NULL, NULL };
+
+	if (!s->name) {
+		const char *base = plan->module->path;
+
+		for (const char *p = base; *p; p++)
+			base = *p == '/' ? p + 1 : base;
+		str_print(scratch, NAME_MAX_LEN, "%s+0x%lx", base, s->start);
+		names[0] = scratch;
+	} else if (settings->demangle && demangle(s->name, scratch, NAME_MAX_LEN)) {
+		names[1] = scratch;
+		/* The name alone as well: "ns::f" for "ns::f(int)". */
+		names[2] = demangle_name(s->name, scratch + NAME_MAX_LEN, NAME_MAX_LEN)
+			? scratch + NAME_MAX_LEN
+			: NULL;
+	}
+	if (s->naliases && !filter_match(settings->functions, names, 3))
+		return filter_match(settings->functions, s->aliases, s->naliases)
+			&& settings->functions->count;
+	return filter_match(settings->functions, names, 3);
+}
+
+static int choose_functions(struct plan *plan, const struct plan_settings *settings,
+	struct arena *arena)
+{
+	struct symbols *symbols = &plan->symbols;
+	char *scratch = arena_alloc(arena, 2 * NAME_MAX_LEN);
+
+	plan->functions = arena_alloc(arena, symbols->count * sizeof(*plan->functions));
+	if (!plan->functions || !scratch)
+		return -ENOMEM;
+	for (size_t i = 0; i < symbols->count; i++)
+		if (wanted(&symbols->list[i], plan, settings, scratch))
+			plan->functions[plan->count++] = (struct plan_function){
+				.symbol = &symbols->list[i], .index = (uint32_t)i
+			};
+	return 0;
+}
+
+static int make_funcs(struct plan *plan, struct arena *arena)
+{
+	struct symbols *symbols = &plan->symbols;
+	struct isa_func *funcs = arena_alloc(arena, symbols->count * sizeof(*funcs));
+
+	if (!funcs)
+		return -ENOMEM;
+	for (size_t i = 0; i < symbols->count; i++) {
+		const struct symbol *s = &symbols->list[i];
+		struct isa_row *rows = NULL;
+		long n = s->fde ? ehframe_rows(s->fde, arena, &rows) : 0;
+
+		if (n < 0)
+			return -ENOMEM;
+		funcs[i] = (struct isa_func){ .start = s->start, .end = s->end, .limit = s->limit,
+			.rows = n ? rows : NULL, .nrows = (uint32_t)n, .anonymous = !s->name };
+	}
+	plan->code.funcs = funcs;
+	plan->code.nfuncs = symbols->count;
+	return 0;
+}
+
+/* ---- sites ---- */
+
+/*
+ * Exceptions can only pass return points with the help of the unwinder at work. One that is
+ * linked into the module and has lost its names cannot be called.
+ */
+static bool hides_unwinder(const struct plan *plan)
+{
+	const Elf64_Sym *sym = (const void *)plan->elf.dynsym.bytes;
+	bool throws = false;
+
+	for (size_t i = 0; i < plan->symbols.nfdes && !throws; i++)
+		throws = plan->symbols.fdes[i].personality;
+	if (!throws || plan->has_unwinder)
+		return false;
+	for (size_t i = 0; sym && i < plan->elf.dynsym.size / sizeof(*sym); i++)
+		if (str_starts(elffile_string(&plan->elf.dynstr, sym[i].st_name), "_Unwind_"))
+			return false;
+	return true;
+}
+
+static bool entry_only_reason(uint8_t reason)
+{
+	return reason >= REASON_RETURNS_TWICE;
+}
+
+static void refuse(struct isa_site *site, enum site_reason reason)
+{
+	*site = (struct isa_site){ .choice = SITE_REFUSED, .reason = (uint8_t)reason };
+}
+
+/* The bytes about to be replaced must be those of the file: nobody else's patch or breakpoint. */
+static bool memory_agrees(const struct plan *plan, uint64_t addr, size_t len)
+{
+	const uint8_t *file = elffile_at(&plan->elf, addr, len);
+
+	return file && !memcmp(file, (const void *)(addr + plan->module->bias), len);
+}
+
+static void choose_site(struct plan *plan, struct plan_function *f,
+	const struct plan_settings *settings, bool hidden)
+{
+	const struct symbol *s = f->symbol;
+	struct isa_site *site = &f->site;
+
+	if (s->reason && !entry_only_reason(s->reason)) {
+		refuse(site, s->reason);
+		return;
+	}
+	plan->code.isa->site(&plan->code, f->index, site);
+	if (site->choice == SITE_REFUSED && settings->trap
+		&& (site->reason == REASON_TOO_SHORT || site->reason == REASON_JUMP_INSIDE)
+		&& site->len)
+		site->choice = SITE_TRAP;
+	if (site->choice == SITE_REFUSED)
+		return;
+	if (!memory_agrees(plan, s->start, (size_t)site->offset + (site->len < 5 ? 5 : site->len))
+		|| (site->choice == SITE_HOP && !memory_agrees(plan, site->hop, 5))) {
+		refuse(site, REASON_MEMORY_DIFFERS);
+		return;
+	}
+	if (site->entry_only)
+		return;
+	if (entry_only_reason(s->reason))
+		site->reason = s->reason;
+	else if (plan->elf.go)
+		site->reason = REASON_FOREIGN_STACK;
+	else if (hidden)
+		site->reason = REASON_HIDDEN_UNWINDER;
+	else
+		return;
+	site->entry_only = true;
+}
+
+int plan_module(struct plan *plan, const struct module *module,
+	const struct plan_settings *settings, struct arena *arena, const char **why)
+{
+	bool hidden;
+	int err;
+
+	*plan = (struct plan){ .module = module };
+	err = modules_open(module, &plan->elf, why);
+	if (err)
+		return err;
+	*why = "is for another CPU";
+	if (plan->elf.machine != arch_isa->elf_machine)
+		return -EINVAL;
+	*why = "no memory";
+	plan->code.isa = arch_isa;
+	plan->code.arena = arena;
+	err = symbols_read(&plan->symbols, &plan->elf, arch_isa, arena);
+	if (!err)
+		err = choose_functions(plan, settings, arena);
+	if (err || !plan->count)
+		return err;
+	err = read_segments(plan, arena);
+	if (!err)
+		err = read_pointers(plan, arena);
+	if (!err)
+		err = make_funcs(plan, arena);
+	if (err)
+		return err;
+	err = arch_isa->scan(&plan->code);
+	*why = err == -ENOENT ? "the instruction decoder is not installed" : "no memory";
+	if (err)
+		return err;
+	plan->has_unwinder = unwinders_read(&plan->elf, module->bias, module->lo, module->hi,
+		&plan->unwinder);
+	hidden = hides_unwinder(plan);
+	for (size_t i = 0; i < plan->count; i++) {
+		struct plan_function *f = &plan->functions[i];
+
+		if (plan->elf.textrel)
+			refuse(&f->site, REASON_TEXT_RELOCATIONS);
+		else
+			choose_site(plan, f, settings, hidden);
+		plan->patchable += f->site.choice != SITE_REFUSED;
+	}
+	return 0;
+}
+
+/* ---- the image ---- */
+
+#define CFI_MAX 32
+
+static void fill_emit(const struct plan *plan, const struct plan_settings *settings,
+	const struct plan_function *f, struct isa_emit *in)
+{
+	*in = (struct isa_emit){ .env = settings->env, .module = &plan->code,
+		.func = &plan->code.funcs[f->index], .site = &f->site,
+		.bias = (int64_t)plan->module->bias };
+}
+
+static int compare_patches(const void *a, const void *b)
+{
+	const struct isa_patch *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+/* One function's detour and patches. 0, or -errno and it gets no detour. */
+static int add_detour(struct plan *plan, const struct plan_settings *settings, struct image *im,
+	struct plan_function *f, uint32_t id)
+{
+	struct isa_cfi cfi[CFI_MAX];
+	struct isa_detour detour;
+	struct isa_emit in;
+	uint8_t *out;
+	long n = 0;
+	int err, npatches;
+
+	fill_emit(plan, settings, f, &in);
+	in.common = image_common(im);
+	in.id = id;
+	in.at = image_next(im, &out);
+	if (f->symbol->fde)
+		n = ehframe_cfi(f->symbol->fde, (uint64_t)f->site.offset + f->site.len + 1, cfi,
+			CFI_MAX);
+	if (n > 0) {
+		in.cfi = cfi;
+		in.ncfi = (uint32_t)n;
+	}
+	err = arch_isa->emit(&in, out, &detour);
+	if (err)
+		return err;
+	npatches = arch_isa->patch(&in, plan->patches + plan->npatches);
+	if (npatches < 0)
+		return npatches;
+	err = image_add(im, &detour, f->symbol->name, f->symbol->start);
+	if (!err)
+		plan->npatches += (size_t)npatches;
+	return err;
+}
+
+static int build(struct plan *plan, const struct plan_settings *settings, struct image *im,
+	uint32_t *next_id)
+{
+	plan->npatches = 0;
+	for (size_t i = 0; i < plan->count; i++) {
+		struct plan_function *f = &plan->functions[i];
+		int err;
+
+		if (f->site.choice == SITE_REFUSED)
+			continue;
+		err = add_detour(plan, settings, im, f, *next_id);
+		if (err == -ENOMEM || err == -ENOSPC)
+			return err;
+		if (err)
+			refuse(&f->site, err == -ERANGE ? REASON_OUT_OF_REACH
+							: REASON_NOT_RELOCATABLE);
+		else
+			f->id = (*next_id)++;
+	}
+	mem_sort(plan->patches, plan->npatches, sizeof(*plan->patches), compare_patches);
+	return 0;
+}
+
+static void set_place(const struct plan *plan, struct gap_request *place)
+{
+	uint64_t lo = ~0ull, hi = 0;
+
+	for (size_t i = 0; i < plan->code.ntexts; i++) {
+		const struct isa_text *text = &plan->code.texts[i];
+
+		lo = text->addr < lo ? text->addr : lo;
+		hi = text->addr + text->size > hi ? text->addr + text->size : hi;
+	}
+	place->text_lo = lo + plan->module->bias;
+	place->text_hi = hi + plan->module->bias;
+	place->reach = arch_isa->reach;
+	place->size = plan->patchable * DETOUR_USUAL + 16 * place->page;
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->functions[i].site.choice != SITE_REFUSED)
+			place->size += plan->functions[i].symbol->name
+				? 3 * strlen(plan->functions[i].symbol->name)
+				: 0;
+	place->size = (place->size + place->page - 1) & -place->page;
+}
+
+static void set_image_name(struct plan *plan, const char *path)
+{
+	const char *base = path;
+
+	for (const char *p = path; *p; p++)
+		base = *p == '/' ? p + 1 : base;
+	str_print(plan->image_path, sizeof(plan->image_path), "%s", base);
+}
+
+/* Put the bytes where the loader can take them from, and load them. */
+static int write_and_load(struct plan *plan, const void *bytes, size_t size, uint64_t base,
+	const char *path, const char **why)
+{
+	char memfd_path[64];
+	int fd, err = image_write(bytes, size, path);
+
+	if (!err) {
+		err = image_load(path, base, &plan->image, why);
+		if (!err)
+			set_image_name(plan, path);
+		else
+			sys_call(SYS_unlinkat, -100 /* AT_FDCWD */, path, 0);
+		if (!err || err == -EADDRNOTAVAIL)
+			return err;
+	}
+	/* Not writable, full, or mounted noexec. */
+	*why = "the detour image cannot be written";
+	fd = image_memfd(bytes, size, memfd_path);
+	if (fd < 0)
+		return fd;
+	err = image_load(memfd_path, base, &plan->image, why);
+	sys_close(fd);
+	return err;
+}
+
+static int try_at(struct plan *plan, const struct plan_settings *settings, uint64_t base,
+	size_t room, const char *path, uint32_t *next_id, const char **why)
+{
+	const void *bytes;
+	struct image im;
+	size_t size;
+	int err = image_begin(&im, arch_isa, base, room, settings->page, settings->nodes,
+		settings->env, plan->patchable);
+
+	*why = "no memory for the detour image";
+	if (err)
+		return err;
+	err = build(plan, settings, &im, next_id);
+	if (!err)
+		err = image_finish(&im, &bytes, &size);
+	if (!err)
+		err = write_and_load(plan, bytes, size, base, path, why);
+	if (!err)
+		shadow_add_image(base, base + size, im.common.base + im.common.pad);
+	image_free(&im);
+	return err;
+}
+
+int plan_image(struct plan *plan, const struct plan_settings *settings, const char *path,
+	uint32_t *next_id, struct arena *arena, const char **why)
+{
+	struct gap_request place = settings->place;
+	uint64_t refused[TRIES];
+	uint32_t first_id = *next_id;
+	struct maps maps;
+	int err = -ENOMEM;
+
+	plan->patches = arena_alloc(arena, 2 * plan->patchable * sizeof(*plan->patches));
+	*why = "no memory";
+	if (!plan->patches)
+		return -ENOMEM;
+	set_place(plan, &place);
+	place.refused = refused;
+	for (place.nrefused = 0; place.nrefused < TRIES; place.nrefused++) {
+		uint64_t base = 0;
+
+		*next_id = first_id;
+		if (!maps_read(&maps, "/proc/self/maps", arena))
+			base = gap_find(&maps, &place);
+		if (!base) {
+			*why = "no free memory near enough";
+			err = -ERANGE;
+			break;
+		}
+		err = try_at(plan, settings, base, place.size, path, next_id, why);
+		if (err != -EADDRNOTAVAIL)
+			break;
+		refused[place.nrefused] = base;
+	}
+	if (!err)
+		return 0;
+	*next_id = first_id;
+	for (size_t i = 0; i < plan->count; i++) {
+		struct plan_function *f = &plan->functions[i];
+
+		if (f->site.choice != SITE_REFUSED)
+			refuse(&f->site, err == -ERANGE ? REASON_OUT_OF_REACH : REASON_NO_IMAGE);
+		f->id = 0;
+	}
+	plan->npatches = 0;
+	return err;
+}
+
+void plan_close(struct plan *plan)
+{
+	if (plan->elf.bytes)
+		modules_close(&plan->elf);
+}

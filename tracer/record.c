@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+#include "record.h"
+#include "../arch/sys.h"
+#include "../rethook/shadow.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
+#define PAGE	    4096ul
+#define IMAGES_MAX  10000 /* of one process, by exec */
+#define THREAD_SIZE ((sizeof(struct thread_header) + 63) & ~63ul)
+
+/* What a fork must take away: a child's calls must not count in its parent's files. */
+struct wiped {
+	struct counts_header *header; /* NULL in a forked child that has no files yet */
+	uint32_t lock;		      /* of header->nblocks, the file's length and rec.path */
+};
+
+static struct {
+	const char *data;
+	char name[64];	   /* PID-START-N of this process or, in a child, of its own */
+	char symbols[64];  /* PID-START-N of the process that wrote the symbols files */
+	struct counts_header *last; /* the mapped header, the parent's after a fork */
+	struct wiped *wiped;
+	uint32_t pid;
+	char path[CONFIG_PATH_MAX + 128]; /* not on the stack: a thread may attach on a small one */
+} rec;
+
+_Static_assert(sizeof(struct counts_header) <= FORMAT_HEADER_SIZE, "header size");
+
+static uint64_t clock_ns(int which)
+{
+	struct timespec ts = { 0, 0 };
+
+	sys_call(SYS_clock_gettime, which, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The tightest of a few readings: no interrupt between the two clocks. */
+static struct format_anchor anchor(void)
+{
+	struct format_anchor best = { 0, 0 };
+	uint64_t width = ~0ull;
+
+	for (int i = 0; i < 5; i++) {
+		uint64_t before = arch_clock();
+		uint64_t ns = clock_ns(CLOCK_MONOTONIC);
+		uint64_t after = arch_clock();
+
+		if (after - before < width) {
+			width = after - before;
+			best = (struct format_anchor){ before + width / 2, ns };
+		}
+	}
+	return best;
+}
+
+/* A short file of /proc into @buf, terminated; its length or -errno. */
+static long read_small(const char *path, char *buf, size_t size)
+{
+	int fd = sys_open(path, O_RDONLY, 0);
+	long n;
+
+	if (fd < 0)
+		return fd;
+	n = sys_read(fd, buf, size - 1);
+	sys_close(fd);
+	buf[n > 0 ? n : 0] = 0;
+	return n;
+}
+
+static uint64_t parse_decimal(const char *p)
+{
+	uint64_t v = 0;
+
+	for (; *p >= '0' && *p <= '9'; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	return v;
+}
+
+/* proc(5): field 22 of stat; the command in field 2 may hold anything, so count from its ')'. */
+static uint64_t start_time(void)
+{
+	char stat[1024];
+	char *p = NULL;
+
+	if (read_small("/proc/self/stat", stat, sizeof(stat)) <= 0)
+		return 0;
+	for (char *q = stat; *q; q++)
+		if (*q == ')')
+			p = q;
+	for (int field = 2; p && *p && field < 22; p++)
+		field += *p == ' ';
+	return p ? parse_decimal(p) : 0;
+}
+
+static uint64_t parse_uuid_half(const char **p)
+{
+	uint64_t v = 0;
+
+	for (int digits = 0; **p && digits < 16; (*p)++) {
+		char c = **p;
+
+		if (c == '-')
+			continue;
+		v = v << 4 | (uint64_t)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+		digits++;
+	}
+	return v;
+}
+
+static void fill_boot_id(struct counts_header *h)
+{
+	char text[64];
+	const char *p = text;
+
+	if (read_small("/proc/sys/kernel/random/boot_id", text, sizeof(text)) < 36)
+		return;
+	h->boot_id[0] = parse_uuid_half(&p);
+	h->boot_id[1] = parse_uuid_half(&p);
+}
+
+static int make_directory(const char *path)
+{
+	long err = sys_call(SYS_mkdirat, AT_FDCWD, path, 0777);
+
+	return err == -EEXIST ? 0 : (int)err;
+}
+
+static int open_counts(int flags)
+{
+	str_print(rec.path, sizeof(rec.path), "%s/%s.counts", rec.data, rec.name);
+	return sys_open(rec.path, O_RDWR | flags, 0666);
+}
+
+/* Create PID-START-N.counts with the first free N. The descriptor or -errno. */
+static int create_counts(uint64_t start, uint32_t *image)
+{
+	int fd = -EEXIST;
+
+	for (*image = 0; fd == -EEXIST && *image < IMAGES_MAX; (*image)++) {
+		str_print(rec.name, sizeof(rec.name), "%d-%lu-%u", rec.pid, start, *image);
+		fd = open_counts(O_CREAT | O_EXCL);
+	}
+	(*image)--;
+	return fd;
+}
+
+/* Make the file @size bytes long with its blocks allocated, without a signal at the limit. */
+static int extend(int fd, uint64_t from, uint64_t size)
+{
+	struct rlimit limit;
+	long err = sys_call(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit);
+
+	if (!err && limit.rlim_cur != RLIM_INFINITY && from + size > limit.rlim_cur)
+		return -EFBIG;
+	do
+		err = sys_call(SYS_fallocate, fd, 0, from, size);
+	while (err == -EINTR);
+	if (err == -EOPNOTSUPP) { /* no such call on this file system: write zeros */
+		static const char zeros[PAGE];
+
+		err = 0;
+		for (uint64_t at = from; !err && at < from + size; at += PAGE)
+			err = sys_pwrite_all(fd, zeros, PAGE, at);
+	}
+	return (int)err;
+}
+
+static void *map_shared(int fd, uint64_t offset, size_t size)
+{
+	return sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
+}
+
+int record_begin(const struct config *config, char *const *argv, const char **why)
+{
+	struct counts_header *h;
+	uint64_t start = start_time();
+	uint32_t image;
+	int fd, err;
+
+	rec.data = config->data;
+	rec.pid = (uint32_t)sys_getpid();
+	*why = "the data directory cannot be made";
+	err = make_directory(rec.data);
+	if (err)
+		return err;
+	rec.wiped = sys_mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	*why = "no memory";
+	if (sys_failed(rec.wiped))
+		return -ENOMEM;
+	sys_call(SYS_madvise, rec.wiped, PAGE, MADV_WIPEONFORK);
+	fd = create_counts(start, &image);
+	*why = "no file can be created in the data directory";
+	if (fd < 0)
+		return fd;
+	str_print(rec.symbols, sizeof(rec.symbols), "%s", rec.name);
+	err = extend(fd, 0, FORMAT_HEADER_SIZE);
+	h = err ? NULL : map_shared(fd, 0, FORMAT_HEADER_SIZE);
+	sys_close(fd);
+	*why = "no room for the data";
+	if (err || sys_failed(h))
+		return err ? err : -ENOMEM;
+	h->version = FORMAT_VERSION;
+	h->header_size = FORMAT_HEADER_SIZE;
+	h->pid = rec.pid;
+	h->ppid = (uint32_t)sys_call(SYS_getppid);
+	h->start_time = start;
+	h->image = image;
+	h->mode = config->mode;
+	fill_boot_id(h);
+	h->wall_ns = clock_ns(CLOCK_REALTIME);
+	h->first = h->last = anchor();
+	h->thread_size = THREAD_SIZE;
+	sys_call(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", h->exe, sizeof(h->exe) - 1);
+	for (; argv && *argv; argv++) {
+		size_t n = strlen(*argv) + 1;
+
+		if (h->args_len + n > sizeof(h->args))
+			break;
+		memcpy(h->args + h->args_len, *argv, n);
+		h->args_len += (uint32_t)n;
+	}
+	rec.last = h;
+	return 0;
+}
+
+void record_name(char *path, size_t size, uint32_t batch, const char *suffix)
+{
+	str_print(path, size, "%s/%s.%u.%s", rec.data, rec.symbols, batch, suffix);
+}
+
+int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t first_id, uint32_t count)
+{
+	char *path = rec.path;
+	struct format_batch *b = &rec.last->batches[batch];
+	long err;
+	int fd;
+
+	if (batch >= FORMAT_BATCHES_MAX)
+		return -ENOSPC;
+	record_name(path, sizeof(rec.path), batch, "symbols");
+	fd = sys_open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+	if (fd < 0)
+		return fd;
+	err = extend(fd, 0, size);
+	if (!err)
+		err = sys_pwrite_all(fd, bytes, size, 0);
+	sys_close(fd);
+	if (err) {
+		sys_call(SYS_unlinkat, AT_FDCWD, path, 0);
+		return (int)err;
+	}
+	str_print(b->symbols, sizeof(b->symbols), "%s.%u.symbols", rec.symbols, batch);
+	b->first_id = first_id;
+	b->count = count;
+	__atomic_store_n(&rec.last->nbatches, batch + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int record_open(uint32_t max_ids, const char **why)
+{
+	struct counts_header *h = rec.last;
+	uint64_t size = THREAD_SIZE + (uint64_t)max_ids * FUNC_RECORD_SIZE;
+
+	*why = "too many functions";
+	if (size > (1u << 31))
+		return -EFBIG;
+	h->max_ids = max_ids;
+	h->block_size = (uint32_t)((size + PAGE - 1) & ~(PAGE - 1));
+	h->last = anchor();
+	__atomic_store_n(&h->magic, FORMAT_COUNTS_MAGIC, __ATOMIC_RELEASE);
+	__atomic_store_n(&rec.wiped->header, h, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* ---- threads ---- */
+
+static struct counts_header *own_header(void)
+{
+	return rec.wiped ? __atomic_load_n(&rec.wiped->header, __ATOMIC_ACQUIRE) : NULL;
+}
+
+bool record_borrowed(void)
+{
+	return own_header() && (uint32_t)sys_getpid() != rec.pid;
+}
+
+static void lock(void)
+{
+	while (__atomic_exchange_n(&rec.wiped->lock, 1, __ATOMIC_ACQUIRE))
+		sys_call(SYS_sched_yield);
+}
+
+static void unlock(void)
+{
+	__atomic_store_n(&rec.wiped->lock, 0, __ATOMIC_RELEASE);
+}
+
+/* A new block at the end of the file, mapped; NULL when there is no room for it. */
+static void *new_block(struct counts_header *h, uint32_t *index)
+{
+	uint8_t *block = NULL;
+	uint64_t offset;
+	int fd;
+
+	fd = open_counts(0);
+	*index = h->nblocks;
+	offset = h->header_size + (uint64_t)*index * h->block_size;
+	if (fd >= 0) {
+		if (!extend(fd, offset, h->block_size))
+			block = map_shared(fd, offset, h->block_size);
+		sys_close(fd);
+	}
+	if (sys_failed(block))
+		block = NULL;
+	if (block)
+		__atomic_store_n(&h->nblocks, *index + 1, __ATOMIC_RELEASE);
+	return block;
+}
+
+/* A forked child's own counts file: the parent's header with the numbers taken out. */
+static struct counts_header *child_header(void)
+{
+	const struct counts_header *parent = rec.last;
+	struct counts_header *h = NULL;
+	uint64_t start = start_time();
+	uint32_t image;
+	int fd;
+
+	rec.pid = (uint32_t)sys_getpid();
+	fd = create_counts(start, &image);
+	if (fd < 0)
+		return NULL;
+	if (!extend(fd, 0, FORMAT_HEADER_SIZE))
+		h = map_shared(fd, 0, FORMAT_HEADER_SIZE);
+	sys_close(fd);
+	if (!h || sys_failed(h))
+		return NULL;
+	memcpy(&h->version, &parent->version, sizeof(*h) - sizeof(h->magic));
+	h->pid = rec.pid;
+	h->ppid = (uint32_t)sys_call(SYS_getppid);
+	h->start_time = start;
+	h->image = image;
+	h->wall_ns = clock_ns(CLOCK_REALTIME);
+	h->lost_calls = h->lost_threads = h->lost_processes = 0;
+	h->nblocks = 0;
+	h->end = FORMAT_END_NONE;
+	h->status = 0;
+	__atomic_store_n(&h->magic, FORMAT_COUNTS_MAGIC, __ATOMIC_RELEASE);
+	return h;
+}
+
+static void use_thread(struct shadow_thread *t, struct thread_header *th)
+{
+	th->tid = (uint32_t)t->tid;
+	th->users++;
+	th->start = arch_clock();
+}
+
+/* A forked child's own file becomes the process's. */
+static struct counts_header *take_over(struct shadow_thread *t)
+{
+	struct counts_header *h = child_header();
+
+	if (!h) {
+		__atomic_fetch_add(&rec.last->lost_processes, 1, __ATOMIC_RELAXED);
+		return NULL;
+	}
+	rec.last = h;
+	t->tid = sys_gettid();
+	__atomic_store_n(&rec.wiped->header, h, __ATOMIC_RELEASE);
+	return h;
+}
+
+bool record_attach(struct shadow_thread *t)
+{
+	struct counts_header *h;
+	uint8_t *block;
+	bool forked;
+
+	lock();
+	h = own_header();
+	forked = !h;
+	if (forked)
+		h = take_over(t);
+	block = h ? new_block(h, &t->block) : NULL;
+	unlock();
+	if (block) {
+		use_thread(t, (struct thread_header *)block);
+		__atomic_store_n(
+			t->records, (uint64_t)(block + h->thread_size), __ATOMIC_RELEASE);
+	} else if (h) {
+		__atomic_fetch_add(&h->lost_threads, 1, __ATOMIC_RELAXED);
+	}
+	return forked;
+}
+
+void record_renew(struct shadow_thread *t)
+{
+	use_thread(t, (struct thread_header *)(*t->records - THREAD_SIZE));
+}
+
+void record_lost_call(void)
+{
+	struct counts_header *h = own_header();
+
+	__atomic_fetch_add(&(h ? h : rec.last)->lost_calls, 1, __ATOMIC_RELAXED);
+}
+
+void record_end(bool known, int status)
+{
+	struct counts_header *h = own_header();
+
+	if (!h || record_borrowed())
+		return;
+	shadow_flush();
+	h->last = anchor();
+	h->status = known ? status & 0xff : 0;
+	__atomic_store_n(&h->end, known ? FORMAT_END_EXIT : FORMAT_END_EXIT_UNKNOWN,
+		__ATOMIC_RELEASE);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The data files of this process (tracer/format.h): created at start, and again by a forked child
+ * at its first traced call. All counters live in shared file mappings, so nothing that was
+ * recorded is lost however the process ends. No descriptor stays open.
+ */
+#ifndef TRACER_RECORD_H
+#define TRACER_RECORD_H
+
+#include "config.h"
+#include "format.h"
+
+struct shadow_thread;
+
+/*
+ * Make the data directory and reserve this process's file name. Notes the first clock anchor.
+ * 0 or -errno with *@why.
+ */
+int record_begin(const struct config *config, char *const *argv, const char **why);
+
+/* A file name in the data directory that belongs to this process: PID-START-N.K.@suffix */
+void record_name(char *path, size_t size, uint32_t batch, const char *suffix);
+
+/* Write a symbols file for batch @batch and remember it. 0 or -errno. */
+int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t first_id,
+	uint32_t count);
+
+/* Create the counts file with room for ids below @max_ids. From here on threads may attach. 0 or
+ * -errno with *@why. */
+int record_open(uint32_t max_ids, const char **why);
+
+/* The process ends by exit(). @known: @status is the exit status. */
+void record_end(bool known, int status);
+
+/* struct shadow_hooks */
+bool record_attach(struct shadow_thread *thread);
+void record_renew(struct shadow_thread *thread);
+void record_lost_call(void);
+bool record_borrowed(void);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Storing over a module's text, many patches at once, while nobody executes it: at the start of
+ * the process, or before the module's code has run. No page is ever writable and executable by
+ * our doing.
+ */
+#ifndef TRAMPOLINES_PATCH_H
+#define TRAMPOLINES_PATCH_H
+
+#include "../arch/arch.h"
+
+struct patch_how {
+	size_t page;   /* AT_PAGESZ */
+	int exec_prot; /* protection that executable pages of this module have and /proc/self/maps
+			* does not show: PROT_BTI when the module's property note and HWCAP2_BTI say
+			* so, else 0 */
+	bool avoid_mem; /* a patch that was written through /proc/self/mem was not executed, as under
+			 * qemu-user: only calling patched code can tell */
+};
+
+/*
+ * Store @n patches, which must be sorted by address, must not overlap, and must lie in readable
+ * memory; whether the bytes there are the expected ones is the caller's to compare. Those already
+ * in place cost nothing.
+ *
+ * @old: NULL, or room for @n; receives what was there. Storing that is how to undo.
+ *
+ * 0; -EINVAL: not sorted or overlapping; -ENOMEM; else the kernel's reason. After a failure the
+ * text is as before.
+ */
+int patch_store(const struct isa_patch *patches, size_t n, struct isa_patch *old,
+	const struct patch_how *how);
+
+#endif
