@@ -5,9 +5,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS ${libraries} EXPORT ftr
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(tools)
-  install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+install(TARGETS ${tools} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 if(TARGET ftr-bench-target)
   install(TARGETS ftr-bench-target LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/ftr)
 endif()

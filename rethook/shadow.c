@@ -495,6 +495,20 @@ static void leave(struct shadow_thread *t, struct slow_frame *f, uint32_t id, en
 	no_return_address(f->slot);
 }
 
+uint64_t shadow_locate(uint64_t slot)
+{
+	struct shadow_thread *t = shadow_current();
+	struct shadow_entry *e = NULL;
+
+	if (!word_is_return_point(slot))
+		return slot;
+	if (t)
+		e = find_returning(t, slot, 0, false, true);
+	if (!e)
+		e = thread_find_elsewhere(t, slot, 0);
+	return e ? (uint64_t)&e->ret : slot;
+}
+
 void shadow_slow_exit(struct slow_frame *f)
 {
 	leave(ready(), f, f->info->id, RETURNED);

@@ -79,6 +79,10 @@ void shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad);
 bool shadow_is_return_point(uint64_t addr);
 uint64_t shadow_pad_of(uint64_t addr); /* the landing pad of the image @addr lies in, or 0 */
 
+/* Where the return address of stack slot @slot is kept now: @slot itself, or the address of the
+ * shadow entry's word, which may be read and written. */
+uint64_t shadow_locate(uint64_t slot);
+
 /* Book the time of all open calls up to now, as the process is about to end. Calls of threads
  * that have ended are closed as unwound. */
 void shadow_flush(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan.h"
 #include "demangle.h"
+#include "runtimes.h"
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"
 #include "../trampolines/image.h"
@@ -10,7 +11,7 @@
 
 #define NAME_MAX_LEN 4096
 #define TRIES	     4	  /* of other gaps, when an image lands elsewhere */
-#define DETOUR_USUAL 640 /* address space to set aside for each: code, rows, symbols */
+#define DETOUR_USUAL 1024 /* address space to set aside for each: code, rows, symbols */
 
 /* ---- reading ---- */
 
@@ -246,12 +247,12 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 		refuse(site, REASON_MEMORY_DIFFERS);
 		return;
 	}
-	if (site->entry_only)
-		return;
 	if (entry_only_reason(s->reason))
 		site->reason = s->reason;
-	else if (plan->elf.go)
-		site->reason = REASON_FOREIGN_STACK;
+	else if (site->entry_only)
+		return;
+	else if (runtimes_reason(plan, s))
+		site->reason = (uint8_t)runtimes_reason(plan, s);
 	else if (hidden)
 		site->reason = REASON_HIDDEN_UNWINDER;
 	else
@@ -456,6 +457,8 @@ static int try_at(struct plan *plan, const struct plan_settings *settings, uint6
 		err = image_finish(&im, &bytes, &size);
 	if (!err)
 		err = write_and_load(plan, bytes, size, base, path, why);
+	if (!err)
+		runtimes_announce(plan);
 	if (!err)
 		shadow_add_image(base, base + size, im.common.base + im.common.pad);
 	image_free(&im);

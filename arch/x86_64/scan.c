@@ -655,6 +655,15 @@ static void add_table(struct scanner *s, size_t index, uint64_t addr)
 	s->ntables++;
 }
 
+/* Is @addr data, or in a text but in no function? */
+static bool may_hold_table(const struct isa_module *module, uint64_t addr)
+{
+	size_t index = x86_func_at(module, addr), room;
+
+	return table_bytes(module, addr, &room) &&
+		(index == module->nfuncs || addr >= module->funcs[index].end);
+}
+
 /* Every lea of a function with an indirect jump may be of a table. */
 static void find_tables(struct scanner *s, size_t index)
 {
@@ -667,13 +676,11 @@ static void find_tables(struct scanner *s, size_t index)
 	for (size_t p = from; p + 7 <= to; p++) {
 		const uint8_t *code = text->bytes + p;
 		uint64_t target;
-		size_t room;
 
 		if ((code[0] & 0xf8) != 0x48 || code[1] != 0x8d || (code[2] & 0xc7) != 5)
 			continue;
 		target = text->addr + p + 7 + (int64_t)read_s32(code + 3);
-		if (target - func->start >= func->end - func->start &&
-			table_bytes(s->module, target, &room))
+		if (may_hold_table(s->module, target))
 			add_table(s, index, target);
 	}
 }

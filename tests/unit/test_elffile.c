@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <criterion/criterion.h>
 
-#include "../../tracer/elffile.h"
-#include "make_elf.h"
+#include "tracer/elffile.h"
+#include "support_elf.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,10 +3,10 @@
  * Makes small ELF files for tests. The whole file is one segment, readable and executable, loaded
  * at MAKE_BASE; parts are appended and may be described by section and program headers.
  */
-#ifndef TESTS_MAKE_ELF_H
-#define TESTS_MAKE_ELF_H
+#ifndef TESTS_UNIT_SUPPORT_ELF_H
+#define TESTS_UNIT_SUPPORT_ELF_H
 
-#include "../../arch/mem.h"
+#include "arch/mem.h"
 #include <elf.h>
 
 #define MAKE_BASE 0x10000ull
