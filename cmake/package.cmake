@@ -40,8 +40,4 @@ set(CPACK_DEBIAN_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "A library to preload that records every function
 a program enters and leaves, and the tools that report what it recorded.")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-# Loaded at run time, not linked: decodes the traced program's instructions.
-if(FTR_PORT STREQUAL x86_64)
-  set(CPACK_DEBIAN_PACKAGE_DEPENDS libzydis4.0)
-endif()
 include(CPack)

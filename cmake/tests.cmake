@@ -28,7 +28,7 @@ if(NOT FTR_FUZZ)
     if(name MATCHES "^test_report_")
       target_sources(${name} PRIVATE $<TARGET_OBJECTS:ftr_report>)
     endif()
-    target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_test ${IBERTY_LIBRARY}
+    target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_test ${IBERTY_LIBRARY} ${ZYDIS_LIBRARY}
       PkgConfig::CRITERION)
     add_test(NAME unit/${name} COMMAND ${name} --jobs 1 --verbose)
     set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 300)
@@ -46,7 +46,8 @@ if(fuzzers AND (FTR_FUZZ OR standalone))
     add_executable(${name} ${source})
     set_target_properties(${name} PROPERTIES
       RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/fuzz)
-    target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_fuzzed ${IBERTY_LIBRARY})
+    target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_fuzzed ${IBERTY_LIBRARY}
+      ${ZYDIS_LIBRARY})
     if(name MATCHES "^fuzz_report")
       target_sources(${name} PRIVATE $<TARGET_OBJECTS:ftr_report>)
     endif()

@@ -427,6 +427,8 @@ long ehframe_read(const struct elffile *elf, struct arena *arena, struct eh_fde 
 		damaged = &ignored;
 	*damaged = 0;
 	*fdes = NULL;
+	if (!elf->eh_frame.bytes)
+		return 0;
 	n = eh_read_sorted(&file, arena, &scratch, fdes, damaged);
 	arena_free(&scratch);
 	return n;

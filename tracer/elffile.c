@@ -24,24 +24,29 @@ static const void *elf_table(const struct elffile *elf, uint64_t offset, uint64_
 	return elf->bytes + offset;
 }
 
-/* How many bytes are in the file from @addr on to the end of its segment. */
+/*
+ * How many bytes are in the file from @addr on to the end of its segment. Segments overlap in
+ * damaged files only; the one that goes on longest is taken, so that a part of a range is always
+ * found where the range is.
+ */
 static uint64_t elf_room(const struct elffile *elf, uint64_t addr, const uint8_t **bytes)
 {
-	const Elf64_Phdr *ph = elf->phdrs;
+	const Elf64_Phdr *ph = elf->phdrs, *end = ph + elf->nphdrs;
+	uint64_t room = 0;
 
-	for (const Elf64_Phdr *end = ph + elf->nphdrs; ph < end; ph++) {
+	for (; ph < end; ph++) {
 		uint64_t in = addr - ph->p_vaddr, size = ph->p_filesz;
 
 		if (ph->p_type != PT_LOAD || ph->p_offset > elf->size)
 			continue;
 		if (size > elf->size - ph->p_offset)
 			size = elf->size - ph->p_offset;
-		if (addr < ph->p_vaddr || in >= size)
+		if (addr < ph->p_vaddr || in >= size || size - in <= room)
 			continue;
 		*bytes = elf->bytes + ph->p_offset + in;
-		return size - in;
+		room = size - in;
 	}
-	return 0;
+	return room;
 }
 
 const uint8_t *elffile_at(const struct elffile *elf, uint64_t addr, uint64_t size)
@@ -78,9 +83,9 @@ static const Elf64_Shdr *elf_find_section(const struct elffile *elf, const char 
 	const struct elf_part names = { (const uint8_t *)elf->shstr, 0, elf->shstr_size };
 	const Elf64_Shdr *sh = elf->shdrs;
 
-	for (const Elf64_Shdr *end = sh + elf->nshdrs; sh < end; sh++)
-		if (str_eq(elffile_string(&names, sh->sh_name), name))
-			return sh;
+	for (size_t i = 0; i < elf->nshdrs; i++)
+		if (str_eq(elffile_string(&names, sh[i].sh_name), name))
+			return &sh[i];
 	return NULL;
 }
 

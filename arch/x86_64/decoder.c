@@ -1,44 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "decoder.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <Zydis/Decoder.h>
 
 /* With more prefixes than this, the rel32 form of a branch would exceed 15 bytes. */
 #define INSN_REL_AT_MAX 10
 
-static struct {
-	void *library;
-	ZydisDecoder decoder;
-	__typeof__(&ZydisDecoderInit) init;
-	__typeof__(&ZydisDecoderDecodeInstruction) read;
-} zydis;
+static ZydisDecoder decoder;
 
 int decoder_open(void)
 {
-	if (zydis.library)
-		return 0;
-	zydis.library = dlopen("libZydis.so.4.0", RTLD_NOW | RTLD_LOCAL);
-	if (!zydis.library)
-		return -ENOENT;
-	zydis.init = (__typeof__(zydis.init))dlsym(zydis.library, "ZydisDecoderInit");
-	zydis.read = (__typeof__(zydis.read))dlsym(
-		zydis.library, "ZydisDecoderDecodeInstruction");
-	if (!zydis.init || !zydis.read ||
-		ZYAN_FAILED(zydis.init(&zydis.decoder, ZYDIS_MACHINE_MODE_LONG_64,
-			ZYDIS_STACK_WIDTH_64))) {
-		decoder_close();
-		return -ENOENT;
-	}
-	return 0;
-}
-
-void decoder_close(void)
-{
-	if (zydis.library)
-		dlclose(zydis.library);
-	zydis.library = NULL;
+	return ZYAN_FAILED(ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64,
+		       ZYDIS_STACK_WIDTH_64))
+		? -ENOENT
+		: 0;
 }
 
 static bool has_prefix(const ZydisDecodedInstruction *z, uint8_t prefix)
@@ -179,7 +155,7 @@ bool decoder_read(const uint8_t *code, size_t room, struct insn *insn)
 {
 	ZydisDecodedInstruction z;
 
-	if (ZYAN_FAILED(zydis.read(&zydis.decoder, NULL, code, room, &z)))
+	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, code, room, &z)))
 		return false;
 	*insn = (struct insn){
 		.len = z.length,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The only door to Zydis. The library is opened on first use, so that it is neither needed nor
- * visible in a process that is not being planned.
+ * The only door to Zydis. The library is linked, not opened by dlopen: that would make the loader
+ * run libc's constructors at our start, too early and with an empty environment.
  */
 #ifndef ARCH_X86_64_DECODER_H
 #define ARCH_X86_64_DECODER_H
@@ -43,9 +43,8 @@ struct insn {
 	uint16_t reads, writes; /* INSN_FLAGS; writes: in every case */
 };
 
-/* 0; -ENOENT: no libZydis.so.4.0. May be called again; not by two threads at a time. */
+/* 0; -ENOENT: the library is of another version. May be called again, by one thread at a time. */
 int decoder_open(void);
-void decoder_close(void);
 
 /* One instruction of at most @room bytes. False: there is none. Needs decoder_open(). */
 bool decoder_read(const uint8_t *code, size_t room, struct insn *insn);

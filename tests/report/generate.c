@@ -88,8 +88,8 @@ static void generate_large(const char *dir, uint32_t nfunctions, uint32_t nthrea
 	for (size_t i = 0; i < counts.nrecords; i++) {
 		uint32_t id = (uint32_t)(i % nfunctions);
 
-		counters[i] = (struct made_record){ (uint32_t)(i / nfunctions), id, id + 1, id + 1, 0,
-			100 * id, 50 * id, 10, 100 };
+		counters[i] = (struct made_record){ (uint32_t)(i / nfunctions), id, id + 1, id + 1,
+			0, 100 * id, 50 * id, 10, 100 };
 	}
 	made_write_symbols(dir, &large);
 	made_write_counts(dir, &counts, nfunctions);

@@ -55,8 +55,7 @@ def digest(path):
     if not os.path.isfile(path) or os.path.islink(path):
         return "special"
     with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest() \
-            if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read()).hexdigest()
+        return hashlib.sha256(file.read()).hexdigest()
 
 
 def set_limits(limits):

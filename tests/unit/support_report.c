@@ -149,7 +149,7 @@ uint8_t *made_counts_bytes(const struct made_counts *counts, const uint32_t *nid
 		const struct made_record *r = &counts->records[i];
 
 		made_put_record(bytes + h.header_size + (size_t)r->thread * h.block_size +
-				MADE_THREAD_SIZE + (size_t)r->id * MADE_RECORD_SIZE,
+					MADE_THREAD_SIZE + (size_t)r->id * MADE_RECORD_SIZE,
 			r);
 	}
 	return bytes;
@@ -207,8 +207,8 @@ void made_swap_counts(uint8_t *bytes)
 	}
 	for (size_t i = 0; i < FORMAT_BATCHES_MAX; i++)
 		made_reverse(bytes + offsetof(struct counts_header, batches) +
-				i * sizeof(struct format_batch) +
-				offsetof(struct format_batch, first_id),
+				     i * sizeof(struct format_batch) +
+				     offsetof(struct format_batch, first_id),
 			2, 4);
 	made_reverse(bytes, 1, 8);
 	made_reverse(bytes + offsetof(struct counts_header, version), 4, 4);

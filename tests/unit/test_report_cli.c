@@ -47,8 +47,7 @@ Test(report_cli, refuses_with_one_clear_line)
 			"ftr-report: --pid 4294967297: must be a number of 1 or more\n" },
 		{ { "--sort", "default" },
 			"ftr-report: --sort default: must be total, self, calls, avg, max or name\n" },
-		{ { "--format", "xml" },
-			"ftr-report: --format xml: must be table, json or csv\n" },
+		{ { "--format", "xml" }, "ftr-report: --format xml: must be table, json or csv\n" },
 		{ { "--format", "csv", "--skipped", "--threads" },
 			"ftr-report: --format csv prints one list: --skipped or --threads\n" },
 	};

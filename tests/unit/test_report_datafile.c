@@ -160,17 +160,23 @@ struct damage {
 	const char *said;
 };
 #define DAMAGE(type, field, value, said)                                                           \
-	{ #field " = " #value, offsetof(struct type, field), sizeof(((struct type *)0)->field),    \
-		value, said }
+	{                                                                                          \
+#field " = " #value, offsetof(struct type, field),                                 \
+			sizeof(((struct type *)0)->field), value, said                             \
+	}
 #define MODULE(field, value, said)                                                                 \
-	{ "module." #field " = " #value,                                                           \
-		sizeof(struct symbols_header) + offsetof(struct symbols_module, field),            \
-		sizeof(((struct symbols_module *)0)->field), value, said }
+	{                                                                                          \
+		"module." #field " = " #value,                                                     \
+			sizeof(struct symbols_header) + offsetof(struct symbols_module, field),    \
+			sizeof(((struct symbols_module *)0)->field), value, said                   \
+	}
 #define FUNCTION(field, value, said)                                                               \
-	{ "function." #field " = " #value,                                                         \
-		sizeof(struct symbols_header) + 2 * sizeof(struct symbols_module) +                \
-			offsetof(struct symbols_function, field),                                  \
-		sizeof(((struct symbols_function *)0)->field), value, said }
+	{                                                                                          \
+		"function." #field " = " #value,                                                   \
+			sizeof(struct symbols_header) + 2 * sizeof(struct symbols_module) +        \
+				offsetof(struct symbols_function, field),                          \
+			sizeof(((struct symbols_function *)0)->field), value, said                 \
+	}
 
 Test(report_datafile, refuses_damaged_symbols)
 {
@@ -260,8 +266,8 @@ Test(report_datafile, refuses_damaged_counts)
 
 		memcpy(bytes + rows[i].offset, &rows[i].value, rows[i].width);
 		fd = write_and_open(&dir, COUNTS, bytes, size);
-		cr_expect(datafile_open_counts(&counts, fd, COUNTS, &fault) == -1,
-			"%s is accepted", rows[i].name);
+		cr_expect(datafile_open_counts(&counts, fd, COUNTS, &fault) == -1, "%s is accepted",
+			rows[i].name);
 		cr_expect(strstr(fault.text, rows[i].said), "%s: %s", rows[i].name, fault.text);
 		free(bytes);
 		close_and_remove(fd, dir);

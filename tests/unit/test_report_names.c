@@ -17,7 +17,8 @@ Test(report_names, demangles_cpp_and_rust)
 		{ "_ZN3FooC2Ev", "Foo::Foo()" },
 		{ "_Z3foov.constprop.0", "foo() [clone .constprop.0]" },
 		{ "_Z3foov.isra.0.part.1", "foo() [clone .isra.0] [clone .part.1]" },
-		{ "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt" },
+		{ "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+			"core::fmt::Write::write_fmt" },
 		{ "_RNvC5mylib3foo", "mylib::foo" },
 		{ "_RNvC5mylib3foo.llvm.123", "mylib::foo" },
 		/* not mangled, or not right */

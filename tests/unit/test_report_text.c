@@ -21,11 +21,11 @@ Test(report_text, decodes_shortest_forms_only)
 		{ "\xf0\x90\x80\x80", 4, 0x10000 },
 		{ "\xf4\x8f\xbf\xbf", 4, 0x10ffff },
 		{ "", 0, 0 },
-		{ "\x80", 0, 0 },	      /* begins nothing */
-		{ "\xc1\xbf", 0, 0 },	      /* 0x7f in two bytes */
-		{ "\xe0\x9f\xbf", 0, 0 },     /* 0x7ff in three */
+		{ "\x80", 0, 0 }, /* begins nothing */
+		{ "\xc1\xbf", 0, 0 }, /* 0x7f in two bytes */
+		{ "\xe0\x9f\xbf", 0, 0 }, /* 0x7ff in three */
 		{ "\xf0\x8f\xbf\xbf", 0, 0 }, /* 0xffff in four */
-		{ "\xed\xa0\x80", 0, 0 },     /* a surrogate */
+		{ "\xed\xa0\x80", 0, 0 }, /* a surrogate */
 		{ "\xf4\x90\x80\x80", 0, 0 }, /* 0x110000 */
 		{ "\xf8\x88\x80\x80\x80", 0, 0 },
 		{ "\xff", 0, 0 },
@@ -88,7 +88,7 @@ Test(report_text, shows_nothing_that_moves_the_cursor)
 		{ "a\nb", "a\\x0ab", 6 },
 		{ "\x1b[31m", "\\x1b[31m", 8 },
 		{ "\x7f", "\\x7f", 4 },
-		{ "\xc2\x9b", "\\xc2\\x9b", 8 },	     /* C1: CSI */
+		{ "\xc2\x9b", "\\xc2\\x9b", 8 }, /* C1: CSI */
 		{ "\xe2\x80\xae", "\\xe2\\x80\\xae", 12 }, /* right-to-left override */
 		{ "\xff", "\\xff", 4 },
 	};

@@ -65,8 +65,7 @@ void cli_help(FILE *to)
 }
 
 /* The index of a word in a list, or -1 after a complaint that has the list. */
-static int cli_choose(
-	const char *option, const char *word, const char *const *words, FILE *errors)
+static int cli_choose(const char *option, const char *word, const char *const *words, FILE *errors)
 {
 	for (int i = 0; words[i]; i++)
 		if (!strcmp(word, words[i]))

@@ -4,8 +4,8 @@
 #include "datafile.h"
 
 #define SAME(field)                                                                                \
-	_Static_assert(offsetof(struct datafile_record, field) ==                                  \
-				offsetof(struct func_record, field),                               \
+	_Static_assert(                                                                            \
+		offsetof(struct datafile_record, field) == offsetof(struct func_record, field),    \
 		"struct datafile_record is struct func_record")
 SAME(calls);
 SAME(returned);

@@ -72,8 +72,12 @@ static int datafile_read(int fd, void *to, size_t n, uint64_t offset, struct dat
 
 /* Tell the byte order by the magic; refuse what is no such file. */
 static int datafile_check_magic(
-	uint64_t magic, uint64_t expected, bool *swapped, struct datafile_fault *fault)
+	int fd, uint64_t expected, bool *swapped, struct datafile_fault *fault)
 {
+	uint64_t magic;
+
+	if (datafile_read(fd, &magic, sizeof(magic), 0, fault))
+		return -1;
 	*swapped = magic == __builtin_bswap64(expected);
 	if (magic == expected || *swapped)
 		return 0;
@@ -141,7 +145,8 @@ static int datafile_check_table(uint64_t offset, uint64_t n, size_t item, size_t
 	uint64_t size, const char *what, struct datafile_fault *fault)
 {
 	if (offset > size || n > (size - offset) / item || offset % align)
-		return datafile_refuse(fault, "damaged: its table of %s is not inside the file", what);
+		return datafile_refuse(
+			fault, "damaged: its table of %s is not inside the file", what);
 	return 0;
 }
 
@@ -156,8 +161,8 @@ static int datafile_check_symbols_header(
 		return datafile_refuse(fault, "cut off at %llu of %llu bytes",
 			(unsigned long long)size, (unsigned long long)h->file_size);
 	if (h->file_size < sizeof(*h) || h->file_size > SYMBOLS_FILE_MAX)
-		return datafile_refuse(fault, "damaged: impossible size %llu",
-			(unsigned long long)h->file_size);
+		return datafile_refuse(
+			fault, "damaged: impossible size %llu", (unsigned long long)h->file_size);
 	size = h->file_size;
 	if (datafile_check_table(h->modules_offset, h->nmodules, sizeof(struct symbols_module),
 		    _Alignof(struct symbols_module), size, "modules", fault) ||
@@ -198,14 +203,14 @@ static int datafile_check_tables(const struct datafile_symbols *s, struct datafi
 	return 0;
 }
 
-static int datafile_load_symbols(struct datafile_symbols *s, int fd, uint64_t size,
-	struct datafile_fault *fault)
+static int datafile_load_symbols(
+	struct datafile_symbols *s, int fd, uint64_t size, struct datafile_fault *fault)
 {
 	struct symbols_header *h = &s->header;
 	bool swapped;
 
-	if (datafile_read(fd, h, sizeof(*h), 0, fault) ||
-		datafile_check_magic(h->magic, FORMAT_SYMBOLS_MAGIC, &swapped, fault))
+	if (datafile_check_magic(fd, FORMAT_SYMBOLS_MAGIC, &swapped, fault) ||
+		datafile_read(fd, h, sizeof(*h), 0, fault))
 		return -1;
 	if (swapped)
 		datafile_swap_symbols_header(h);
@@ -373,8 +378,8 @@ static int datafile_load_counts(struct datafile_counts *counts, struct datafile_
 	struct counts_header *h = &counts->header;
 	struct stat st;
 
-	if (datafile_read(counts->fd, h, sizeof(*h), 0, fault) ||
-		datafile_check_magic(h->magic, FORMAT_COUNTS_MAGIC, &counts->swapped, fault))
+	if (datafile_check_magic(counts->fd, FORMAT_COUNTS_MAGIC, &counts->swapped, fault) ||
+		datafile_read(counts->fd, h, sizeof(*h), 0, fault))
 		return -1;
 	if (counts->swapped)
 		datafile_swap_counts_header(h);

@@ -17,8 +17,8 @@ static uint64_t funcset_hash(const struct datafile_symbols *symbols, size_t inde
 	return hash ^ hash >> 29;
 }
 
-static bool funcset_same(const struct funcset_entry *entry, const struct datafile_symbols *symbols,
-	size_t index)
+static bool funcset_same(
+	const struct funcset_entry *entry, const struct datafile_symbols *symbols, size_t index)
 {
 	const struct symbols_module *a = datafile_module(entry->symbols, entry->index);
 	const struct symbols_module *b = datafile_module(symbols, index);
@@ -26,13 +26,13 @@ static bool funcset_same(const struct funcset_entry *entry, const struct datafil
 	if (entry->symbols == symbols && entry->index == index)
 		return true;
 	return entry->symbols->functions[entry->index].address ==
-			symbols->functions[index].address &&
-		a->build_id_len == b->build_id_len &&
-		!memcmp(a->build_id, b->build_id, a->build_id_len) &&
-		!strcmp(datafile_symbol(entry->symbols, entry->index),
-			datafile_symbol(symbols, index)) &&
-		!strcmp(datafile_module_path(entry->symbols, entry->index),
-			datafile_module_path(symbols, index));
+		       symbols->functions[index].address &&
+	       a->build_id_len == b->build_id_len &&
+	       !memcmp(a->build_id, b->build_id, a->build_id_len) &&
+	       !strcmp(datafile_symbol(entry->symbols, entry->index),
+		       datafile_symbol(symbols, index)) &&
+	       !strcmp(datafile_module_path(entry->symbols, entry->index),
+		       datafile_module_path(symbols, index));
 }
 
 /* The function's place, which is free when the set does not have it. */

@@ -26,7 +26,7 @@ bool host_is_this_boot(const uint64_t boot_id[2])
 	char text[64];
 
 	return host_read_file("/proc/sys/kernel/random/boot_id", text, sizeof(text)) >= 16 &&
-		!memcmp(text, boot_id, 16);
+	       !memcmp(text, boot_id, 16);
 }
 
 /* Field @n of a stat file, counted as proc(5) does. Field 2 may hold anything in parentheses. */
@@ -51,7 +51,7 @@ bool host_is_running(uint32_t pid, uint64_t start_time)
 	state = host_stat_field(stat, 3);
 	start = host_stat_field(stat, 22);
 	return state && start && *state != 'Z' && *state != 'X' &&
-		strtoull(start, NULL, 10) == start_time;
+	       strtoull(start, NULL, 10) == start_time;
 }
 
 #if defined(__x86_64__)
@@ -121,8 +121,8 @@ struct host_rate host_clock_rate(uint32_t machine)
 	if (rate.ticks)
 		return rate;
 	/*
-	 * Two readings now, not the program's first one and one now: in between the machine may have
-	 * been suspended, which stops one clock and not the other.
+	 * Two readings now, not the program's first one and one now: in between the machine may
+	 * have been suspended, which stops one clock and not the other.
 	 */
 	from = host_both_clocks();
 	nanosleep(&pause, NULL);

@@ -97,7 +97,8 @@ static void json_identity(FILE *to, struct datafile_symbols *symbols, size_t ind
 	fprintf(to, ",\"address\":\"0x%" PRIx64 "\"", f->address);
 }
 
-static void json_function(FILE *to, const struct model *model, const struct model_function *function)
+static void json_function(
+	FILE *to, const struct model *model, const struct model_function *function)
 {
 	json_of_process(to, model, function->process);
 	json_identity(to, function->symbols, function->index);
@@ -119,8 +120,8 @@ static void json_skipped(FILE *to, const struct model *model, const struct model
 {
 	json_of_process(to, model, skipped->process);
 	json_identity(to, skipped->symbols, skipped->index);
-	json_key_string(to, "reason",
-		contract_reason(skipped->symbols->functions[skipped->index].reason));
+	json_key_string(
+		to, "reason", contract_reason(skipped->symbols->functions[skipped->index].reason));
 	fputc('}', to);
 }
 

@@ -19,12 +19,13 @@ static bool main_wants_colour(void)
 	const char *terminal = getenv("TERM");
 
 	return isatty(STDOUT_FILENO) && !(no_colour && *no_colour) &&
-		!(terminal && !strcmp(terminal, "dumb"));
+	       !(terminal && !strcmp(terminal, "dumb"));
 }
 
 static int main_report(struct cli *cli)
 {
-	static void (*const print[])(FILE *, const struct model *, const struct output_options *) = {
+	static void (*const print[])(
+		FILE *, const struct model *, const struct output_options *) = {
 		[CLI_TABLE] = table_print,
 		[CLI_JSON] = json_print,
 		[CLI_CSV] = csv_print,

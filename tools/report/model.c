@@ -112,8 +112,7 @@ static int model_by_time(const void *a, const void *b)
 	return order ? order : model_by_identity(a, b);
 }
 
-static void model_sort_processes(
-	struct model *model, int (*compare)(const void *, const void *))
+static void model_sort_processes(struct model *model, int (*compare)(const void *, const void *))
 {
 	if (model->nprocesses)
 		qsort(model->processes, model->nprocesses, sizeof(*model->processes), compare);
@@ -132,8 +131,8 @@ static void model_select_processes(struct model *model)
 		if (model->options->pid && process->header.pid != model->options->pid) {
 			model_free_process(process);
 		} else if (same && previous->header.image == process->header.image) {
-			model_complain(model, process->file,
-				"the same process as another file: left out");
+			model_complain(
+				model, process->file, "the same process as another file: left out");
 			model_free_process(process);
 		} else {
 			if (same)
@@ -220,7 +219,8 @@ static void model_read_batches(struct model *model, struct model_process *proces
 
 		if (symbols && (symbols->header.first_id != batch->first_id ||
 				       symbols->header.nfunctions < batch->count)) {
-			model_complain(model, batch->symbols, "not the functions that its counts files count");
+			model_complain(model, batch->symbols,
+				"not the functions that its counts files count");
 			symbols = NULL;
 		}
 		process->batches[i] = symbols;
@@ -289,7 +289,7 @@ struct model_sums {
 	struct datafile_record *records;
 	uint32_t nrecords;
 	struct model_thread *threads; /* one per block; self in ticks */
-	uint64_t *top;		      /* self ticks or calls of each thread's top function */
+	uint64_t *top; /* self ticks or calls of each thread's top function */
 };
 
 static void model_consider_top(const struct model_process *process, struct model_sums *sums,
@@ -477,8 +477,8 @@ static void model_add_function(
 	model->functions[model->nfunctions++] = *function;
 }
 
-static void model_add_functions(struct model *model, struct funcset *merged, size_t which,
-	const struct model_sums *sums)
+static void model_add_functions(
+	struct model *model, struct funcset *merged, size_t which, const struct model_sums *sums)
 {
 	const struct model_process *process = model->processes[which];
 	size_t contradictions = 0;
@@ -498,8 +498,8 @@ static void model_add_functions(struct model *model, struct funcset *merged, siz
 			model_add_function(model, merged, &function);
 	}
 	if (contradictions && process->end != MODEL_END_RUNNING)
-		model_complain(model, process->file, "%zu functions ended more often than they were called",
-			contradictions);
+		model_complain(model, process->file,
+			"%zu functions ended more often than they were called", contradictions);
 }
 
 static void model_add_threads(
@@ -529,7 +529,8 @@ static int model_read_counts(struct model *model, struct funcset *merged, size_t
 	int error;
 
 	for (uint32_t i = 0; i < process->header.nbatches; i++)
-		sums.nrecords = process->header.batches[i].first_id + process->header.batches[i].count;
+		sums.nrecords =
+			process->header.batches[i].first_id + process->header.batches[i].count;
 	sums.records = memory_get(sums.nrecords, sizeof(*sums.records));
 	sums.threads = memory_get(nblocks, sizeof(*sums.threads));
 	sums.top = memory_get(nblocks, sizeof(*sums.top));
@@ -549,8 +550,8 @@ static void model_read_process(struct model *model, struct funcset *merged, size
 	struct model_process *process = model->processes[which];
 	bool this_boot = host_is_this_boot(process->header.boot_id);
 	/* Asked before the header is read again: a process that is gone has written it. */
-	bool running = this_boot &&
-		host_is_running(process->header.pid, process->header.start_time);
+	bool running =
+		this_boot && host_is_running(process->header.pid, process->header.start_time);
 	struct datafile_counts counts;
 	struct datafile_fault fault;
 
@@ -608,7 +609,7 @@ static int model_compare_functions(const struct model_function *a, const struct 
 
 	order = order ? order
 		      : model_compare_numbers(a->symbols->functions[a->index].address,
-				  b->symbols->functions[b->index].address);
+				b->symbols->functions[b->index].address);
 	return order ? order : model_compare_numbers(a->process, b->process);
 }
 
@@ -639,8 +640,7 @@ static void model_sort_functions(struct model *model)
 		model->functions[i].key = model_key(&model->functions[i], sort);
 	if (model->nfunctions)
 		qsort(model->functions, model->nfunctions, sizeof(*model->functions),
-			sort == MODEL_SORT_NAME ? model_functions_by_name
-						: model_functions_by_key);
+			sort == MODEL_SORT_NAME ? model_functions_by_name : model_functions_by_key);
 	model->matched = model->nfunctions;
 	if (model->options->top && model->nfunctions > model->options->top)
 		model->nfunctions = model->options->top;
@@ -670,8 +670,8 @@ static void model_count_functions(struct model *model)
 	funcset_free(&refused);
 }
 
-static void model_add_skipped(struct model *model, struct funcset *merged, size_t which,
-	struct datafile_symbols *symbols)
+static void model_add_skipped(
+	struct model *model, struct funcset *merged, size_t which, struct datafile_symbols *symbols)
 {
 	for (size_t i = symbols->header.nfunctions; i < datafile_functions(symbols); i++) {
 		struct model_skipped skipped = { symbols, i, which };

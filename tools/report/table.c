@@ -57,20 +57,27 @@ TABLE_CELL(self, table_sum(buf, &model->functions[row], model->functions[row].se
 TABLE_CELL(average, table_time(buf, model_average(&model->functions[row])))
 TABLE_CELL(min, table_time(buf, model->functions[row].min))
 TABLE_CELL(max, table_time(buf, model->functions[row].max))
-TABLE_CELL(module, text_base(datafile_module_path(
-			   model->functions[row].symbols, model->functions[row].index)))
+TABLE_CELL(module,
+	text_base(datafile_module_path(model->functions[row].symbols, model->functions[row].index)))
 TABLE_CELL(name, names_get(model->functions[row].symbols, model->functions[row].index))
 
-TABLE_CELL(thread_pid,
-	table_number(buf, model->processes[model->threads[row].process]->header.pid))
 TABLE_CELL(thread_tid, table_number(buf, model->threads[row].tid))
 TABLE_CELL(thread_users, table_number(buf, model->threads[row].users))
 TABLE_CELL(thread_calls, table_number(buf, model->threads[row].calls))
 TABLE_CELL(thread_self, table_time(buf, model->threads[row].self))
-TABLE_CELL(thread_top, model->threads[row].top_symbols
-			       ? names_get(model->threads[row].top_symbols,
-					 model->threads[row].top_index)
-			       : "-")
+
+static const char *table_thread_pid(const struct model *model, size_t row, char *buf)
+{
+	return table_number(buf, model->processes[model->threads[row].process]->header.pid);
+}
+
+static const char *table_thread_top(const struct model *model, size_t row, char *buf)
+{
+	const struct model_thread *thread = &model->threads[row];
+
+	(void)buf;
+	return thread->top_symbols ? names_get(thread->top_symbols, thread->top_index) : "-";
+}
 
 static const struct symbols_function *table_skipped(const struct model *model, size_t row)
 {
@@ -84,8 +91,8 @@ static const char *table_skipped_address(const struct model *model, size_t row, 
 }
 
 TABLE_CELL(skipped_reason, contract_reason(table_skipped(model, row)->reason))
-TABLE_CELL(skipped_module, text_base(datafile_module_path(
-				   model->skipped[row].symbols, model->skipped[row].index)))
+TABLE_CELL(skipped_module,
+	text_base(datafile_module_path(model->skipped[row].symbols, model->skipped[row].index)))
 TABLE_CELL(skipped_name, names_get(model->skipped[row].symbols, model->skipped[row].index))
 
 static const struct table_column table_timed_columns[] = {

@@ -50,7 +50,7 @@ size_t text_put(FILE *to, const char *s)
 static bool text_is_control(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029 ||
-		(c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+	       (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 size_t text_visible(FILE *to, const char *s)
@@ -78,6 +78,7 @@ char *text_ns(char buf[TEXT_NS_MAX], uint64_t ns)
 	static const char units[][3] = { "us", "ms", "s" };
 	double value = (double)ns;
 	size_t unit = 0;
+	int decimals = 0;
 
 	if (ns < 1000) {
 		snprintf(buf, TEXT_NS_MAX, "%" PRIu64 "ns", ns);
@@ -86,8 +87,9 @@ char *text_ns(char buf[TEXT_NS_MAX], uint64_t ns)
 	/* 999.5 would be shown with four digits. */
 	for (value /= 1000; value >= 999.5 && unit < 2; unit++)
 		value /= 1000;
-	snprintf(buf, TEXT_NS_MAX, "%.*f%s", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value,
-		units[unit]);
+	if (value < 99.95)
+		decimals = value < 9.995 ? 2 : 1;
+	snprintf(buf, TEXT_NS_MAX, "%.*f%s", decimals, value, units[unit]);
 	return buf;
 }
 
