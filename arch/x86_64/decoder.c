@@ -95,7 +95,8 @@ static enum insn_kind kind_of(const ZydisDecodedInstruction *z)
 /* A shift or a repeated string instruction leaves the flags alone when the count is 0. */
 static bool may_do_nothing(const ZydisDecodedInstruction *z)
 {
-	bool no_count = (z->raw.imm[0].value.u & 0x1f) == 0; /* in cl, or an odd immediate */
+	uint64_t mask = z->operand_width == 64 ? 0x3f : 0x1f;
+	bool no_count = (z->raw.imm[0].value.u & mask) == 0; /* in cl, or an odd immediate */
 
 	if (z->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
 		return true;

@@ -56,4 +56,13 @@ static inline bool insn_ends(const struct insn *insn)
 		insn->kind == INSN_RETURN || insn->kind == INSN_STOP;
 }
 
+/* Does it use the word at @disp(%reg), as memory or for its address? A lea of (%reg) is only a copy
+ * of the register. */
+static inline bool insn_uses_word(const struct insn *insn, uint8_t reg, int32_t disp)
+{
+	bool copies = insn->map == 0 && insn->opcode == 0x8d && disp == 0;
+
+	return insn->base == reg && insn->disp == disp && !copies;
+}
+
 #endif

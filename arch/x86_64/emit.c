@@ -218,13 +218,11 @@ static void call_absolute(struct emitter *e, uint64_t target)
 
 #define DW_CFA_advance_loc1	0x02
 #define DW_CFA_advance_loc2	0x03
-#define DW_CFA_def_cfa		0x0c
+#define DW_CFA_remember_state	0x0a
+#define DW_CFA_restore_state	0x0b
 #define DW_CFA_def_cfa_offset	0x0e
-#define DW_CFA_expression	0x10
 #define DW_CFA_offset		0x80
-#define DW_CFA_restore		0xc0
 #define RA			16
-#define CFI_RSP			7 /* DWARF numbers differ from the machine's */
 
 static void cfi_byte(struct emitter *e, unsigned b)
 {
@@ -265,6 +263,8 @@ static void range_begin(struct emitter *e, struct isa_range *range, enum isa_cie
 	range->start = here(e);
 	range->cie = (uint8_t)cie;
 	range->cfi_len = 0;
+	if (cie != CIE_PLAIN)
+		cfi_byte(e, DW_CFA_remember_state);
 }
 
 static void range_end(struct emitter *e)
@@ -288,11 +288,15 @@ static void row_in_slot(struct emitter *e)
 	cfi_byte(e, 1); /* CFA - 8 */
 }
 
-/* The return address is in the shadow stack from here on: the CIE's own rule. */
+/*
+ * CFA = rsp and the return address is in the shadow stack from here on: the CIE's own row, which
+ * range_begin() has put aside. (DW_CFA_restore would do, but libgcc takes it for "not saved".)
+ */
 static void row_in_shadow(struct emitter *e)
 {
 	cfi_here(e);
-	cfi_byte(e, DW_CFA_restore | RA);
+	cfi_byte(e, DW_CFA_restore_state);
+	cfi_byte(e, DW_CFA_remember_state);
 }
 
 /* ---- the detour ---- */
@@ -491,7 +495,6 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	mem(e, false, 0xc7, 0, RDX, FLAGS, false);
 	word32(e, SHADOW_RELEASED);
 	branch(e, JMP, e->at + l->leave);
-	row_cfa(e, 0);
 	row_in_shadow(e);
 	*info = slow_here(e, l, in->common->base + in->common->slow_exit);
 }
@@ -612,7 +615,6 @@ int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 		entry_info = slow_here(&e, &l, in->common->base + in->common->slow_entry);
 	} else {
 		emit_entry(&e, in, &l);
-		row_cfa(&e, 0);
 		row_in_shadow(&e);
 		byte(&e, CALL);
 		word32(&e, 0);
@@ -727,7 +729,6 @@ static void stub_put_back(struct emitter *e, const struct isa_env *env)
 
 static void stub_exit(struct emitter *e, const struct isa_env *env)
 {
-	row_cfa(e, 0);
 	row_in_shadow(e);
 	lea(e, RSP, RSP, -FRAME_SIZE - 8);
 	row_cfa(e, FRAME_SIZE + 8);
@@ -744,7 +745,6 @@ static void stub_exit(struct emitter *e, const struct isa_env *env)
  */
 static void stub_pad(struct emitter *e, const struct isa_env *env)
 {
-	row_cfa(e, 0);
 	row_in_shadow(e);
 	CODE(e, "\xf3\x0f\x1e\xfa"); /* endbr64 */
 	lea(e, RSP, RSP, -FRAME_SIZE - 8);

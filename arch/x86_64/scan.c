@@ -423,8 +423,8 @@ static bool insn_uses(const struct range *r)
 {
 	const struct insn *insn = &r->cursor.insn;
 
-	if (insn->base == (r->row->base == 7 ? 4 : 5))
-		return insn->disp == r->row->offset;
+	if (insn_uses_word(insn, r->row->base == 7 ? 4 : 5, r->row->offset))
+		return true;
 	/* Code that pushes but has a single row has rows that are not to be believed. */
 	if (r->row->base != 7 || r->row->offset != 0 || insn->map != 0 ||
 		(r->single_row && r->cursor.pushed))
@@ -746,12 +746,14 @@ static int scan_tables(struct scanner *s)
 
 /* ---- all of it ---- */
 
+/* Compilers align functions, and do not align the parts they split off. */
 bool x86_scan_jumped_to(const struct isa_module *module, size_t index)
 {
 	const struct x86_scan *scan = module->scan;
 	uint16_t facts = scan->funcs[index].facts;
 
-	return facts & FACT_BRANCHED_TO && !(facts & FACT_REFERRED);
+	return module->funcs[index].start % 16 && facts & FACT_BRANCHED_TO &&
+		!(facts & FACT_REFERRED);
 }
 
 static int scan_alloc(struct scanner *s, struct isa_module *module)

@@ -51,8 +51,8 @@ const struct isa_text *x86_text_at(const struct isa_module *module, uint64_t add
 /* The last function that starts at or before @addr; module->nfuncs: none. */
 size_t x86_func_at(const struct isa_module *module, uint64_t addr);
 
-/* Is a direct jump from another function to funcs[index] known, and nothing that calls it or
- * takes its address? */
+/* Does funcs[index] look like a part of another function: conditional jumps of others go there, and
+ * nothing calls it or takes its address? */
 bool x86_scan_jumped_to(const struct isa_module *module, size_t index);
 
 /* Length of the nop that begins at @code, or 0. */

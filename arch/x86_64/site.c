@@ -270,7 +270,7 @@ static bool reads_return(const struct code *code)
 
 		if (!decoder_read(code->bytes + at, code->size - at, &insn) || insn_ends(&insn))
 			return false;
-		if (insn.base == 4 && insn.disp == depth)
+		if (insn_uses_word(&insn, 4, depth))
 			return true;
 		depth += stack_change(&insn, &known);
 		if (!known)
