@@ -126,33 +126,44 @@ struct isa_site {
 enum detour_mode { MODE_COUNT = 1, MODE_PROFILE = 2, MODE_TRACE = 3 };
 
 /*
- * One entry of the shadow stack, as detours write it. See rethook/shadow.h for who may do what.
- * A fresh or released entry has key = owner = 0.
+ * One entry of the shadow stack, as detours write it: a traced call in progress. A thread's shadow
+ * stack is indexed by the stack slot of the return address: the entry of slot S is at
+ * mirror + (S & mask) * size / 8. See rethook/shadow.h. In count mode only the first half exists.
  */
 struct shadow_entry {
-	uint64_t key;	/* -slot; 0: not filled (looks newer than everything); ~0: the bottom */
-	uint64_t owner; /* slot again, stored before the rest */
-	uint64_t ret;	/* the real return address */
-	uint32_t func;	/* function id */
-	uint32_t flags; /* written by the slow path only */
-	uint64_t start; /* clock at entry */
-	uint64_t child; /* clock ticks spent in traced callees */
-	uint64_t spare[2];
+	uint64_t slot; /* written last, zeroed first; 0: free */
+	uint64_t ret;  /* the real return address */
+	uint32_t func; /* function id */
+	uint32_t flags; /* zeroed by detours, used by the slow path */
+	uint64_t owner; /* address of the records the call was counted in */
+	/* not in count mode: */
+	uint64_t start;	 /* clock at entry */
+	uint64_t child;	 /* clock ticks spent in traced callees */
+	uint64_t parent; /* struct shadow_entry that encloses this one */
+	uint64_t spare;
 };
-#define SHADOW_ENTRY_SIZE 64
-#define SHADOW_RELEASED 1 /* shadow_entry.flags: a hole to be collected */
-#define SHADOW_CHUNK_MASK 0xffff /* an entry at a multiple of this + 1 goes to the slow path */
+#define SHADOW_COUNT_SIZE 32
+#define SHADOW_TIMED_SIZE 64
 
 /*
  * The head of a thread's shadow stack, as the unwind expression reads it. Nodes are never freed:
- * an unwinder may be looking at any time. The list begins at a word whose address is in the CIEs.
+ * an unwinder may be looking at any time. The list begins at a word whose address is in the CIEs,
+ * see struct shadow_root.
  */
 struct shadow_node {
-	uint64_t next;	 /* struct shadow_node, 0 at the end */
-	uint64_t bottom; /* of the array: an entry whose key is ~0 */
-	uint64_t span;	 /* bytes of the array that may hold entries: a power of two */
-	uint64_t neg_hi, neg_lo; /* minus the bounds of the thread's own stack: a slot inside has
-				  * neg_hi < key <= neg_lo, signed */
+	uint64_t next;	   /* struct shadow_node, 0 at the end */
+	uint64_t mirror;   /* of the entries */
+	uint64_t overflow; /* entries of full size whose place in the mirror was taken, oldest first */
+	uint64_t overflow_end;
+	uint64_t overflow_room; /* where its address space ends */
+};
+
+/* What the CIEs refer to. */
+struct shadow_root {
+	uint64_t nodes; /* the first struct shadow_node */
+	uint64_t zero;	/* always zero: what an unsuccessful search yields */
+	uint64_t mask;	/* of slots; a multiple of 8 */
+	uint64_t scale; /* entry size / 8 */
 };
 
 /* Behind each detour's code. Places are relative to the struct's own address. */
@@ -167,7 +178,7 @@ struct detour_info {
 struct slow_frame {
 	uint64_t slot;
 	const struct detour_info *info; /* NULL in slow_unwind */
-	struct shadow_entry *entry;	/* entry: the one just reserved, NULL when entry only */
+	struct shadow_entry *entry;	/* between slow_exit or slow_unwind and slow_release */
 	uint64_t ret;			/* entry: the return address; exit, unwind: out, the real one */
 	uint64_t go;			/* out: where to go on */
 	/* the port's saved registers follow */
@@ -189,8 +200,12 @@ struct func_record {
 /* Everything a detour needs to know about the process it will run in. Run-time addresses. */
 struct isa_env {
 	enum detour_mode mode;
-	int64_t tls_top;    /* thread-pointer offset of the shadow stack's top */
-	int64_t tls_record; /* same, of the pointer to the pointer to the thread's func_records */
+	/* thread-pointer offsets */
+	int64_t tls_mirror;  /* of the address of the thread's mirror */
+	int64_t tls_records; /* of the address of the word with the address of its func_records, 0:
+			      * none yet; the mirror is valid only where this is not 0 */
+	int64_t tls_current; /* of the address of the newest entry; not in count mode */
+	uint64_t mask;	     /* see struct shadow_root */
 	uint64_t slow_entry; /* C: void (struct slow_frame *), see rethook/ */
 	uint64_t slow_exit;
 	uint64_t slow_unwind;
@@ -289,9 +304,9 @@ struct isa {
 	 * (padding first). Returns their count, or -ERANGE. */
 	int (*patch)(const struct isa_emit *in, struct isa_patch patches[2]);
 
-	/* Initial unwind instructions of a CIE. @nodes: run-time address of two words: the first
-	 * shadow_node, and zero. Returns the length, 0 when @room is too small (512 suffices). */
-	size_t (*cie)(enum isa_cie which, uint64_t nodes, uint8_t *out, size_t room);
+	/* Initial unwind instructions of a CIE. @root: run-time address of the struct shadow_root.
+	 * Returns the length, 0 when @room is too small (512 suffices). */
+	size_t (*cie)(enum isa_cie which, uint64_t root, uint8_t *out, size_t room);
 };
 
 extern const struct isa isa_x86_64;
@@ -304,10 +319,14 @@ extern const struct isa *const arch_isa;
 
 uint64_t arch_clock(void);	   /* the counter that detours read */
 uintptr_t arch_thread_pointer(void); /* what tls offsets count from */
-bool arch_is_return_point(const void *code); /* does a return point begin here? @code is mapped */
 
-/* A call's return address lies in memory at its slot all the time (x86), so that a slot that holds
- * no return point proves its frame dead; otherwise it may be in a register. */
+/*
+ * A call's return address lies in memory at its slot all the time (x86), so that a slot that holds
+ * no return point proves its frame dead; otherwise it may be in a register.
+ */
 extern const bool arch_slot_in_memory;
+
+/* Does a return point begin here? @code is readable. */
+bool arch_is_return_point(const void *code);
 
 #endif

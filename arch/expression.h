@@ -8,13 +8,11 @@
 
 #include "arch.h"
 
-#define EXPRESSION_MAX 320
+#define EXPRESSION_MAX 192
 
 struct expression_input {
-	uint64_t nodes;	    /* run-time address of the word that holds the first struct shadow_node */
-	uint64_t zero;	    /* of a word that is always zero: what a miss yields, unwinding stops */
+	uint64_t root;	    /* run-time address of the struct shadow_root */
 	uint8_t slot_below; /* slot = CFA - this */
-	uint64_t mark;	    /* the first 8 bytes of every return point */
 };
 
 /* Write the expression (without its length) to @out, EXPRESSION_MAX bytes. Returns its length. */

@@ -28,47 +28,43 @@ if(NOT FTR_FUZZ)
     if(name MATCHES "^test_report_")
       target_sources(${name} PRIVATE $<TARGET_OBJECTS:ftr_report>)
     endif()
-    target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_test ${IBERTY_LIBRARY} ${ZYDIS_LIBRARY}
-      PkgConfig::CRITERION)
+    target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_test ${IBERTY_LIBRARY}
+      ${ZYDIS_LIBRARY} PkgConfig::CRITERION)
     add_test(NAME unit/${name} COMMAND ${name} --jobs 1 --verbose)
     set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 300)
   endforeach()
 endif()
 
-# Fuzzers: clang's libFuzzer, else a driver of our own that feeds them random and mutated inputs.
+# Fuzzers: clang's libFuzzer, else a driver of our own that mutates the inputs it is given. They
+# begin with a small shared object and what tests/fuzz/corpus/NAME/ holds.
 file(GLOB fuzzers CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
-file(GLOB standalone CONFIGURE_DEPENDS tests/fuzz/standalone.c)
-if(fuzzers AND (FTR_FUZZ OR standalone))
-  add_library(ftr_fuzzed STATIC $<TARGET_OBJECTS:ftr_core>)
-  set_target_properties(ftr_fuzzed PROPERTIES LINKER_LANGUAGE C)
-  foreach(source IN LISTS fuzzers)
-    cmake_path(GET source STEM name)
-    add_executable(${name} ${source})
-    set_target_properties(${name} PROPERTIES
-      RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/fuzz)
-    target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_fuzzed ${IBERTY_LIBRARY}
-      ${ZYDIS_LIBRARY})
-    if(name MATCHES "^fuzz_report")
-      target_sources(${name} PRIVATE $<TARGET_OBJECTS:ftr_report>)
-    endif()
-    if(FTR_FUZZ)
-      target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-    else()
-      target_sources(${name} PRIVATE ${standalone})
-    endif()
-    set(corpus ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
-    if(NOT IS_DIRECTORY ${corpus})
-      set(corpus)
-    endif()
-    # A libFuzzer writes what it finds into the first directory: give it one of its own.
-    set(found ${PROJECT_BINARY_DIR}/tests/fuzz/${name}.found)
-    file(MAKE_DIRECTORY ${found})
-    add_test(NAME fuzz/${name} WORKING_DIRECTORY ${found}
-      COMMAND ${name} -runs=${FTR_FUZZ_RUNS} -max_total_time=${FTR_FUZZ_SECONDS} -seed=1
-        ${found} ${corpus})
-    set_tests_properties(fuzz/${name} PROPERTIES LABELS fuzz TIMEOUT 300)
-  endforeach()
-endif()
+set(dir ${PROJECT_BINARY_DIR}/tests/fuzz)
+add_library(ftr_fuzzed STATIC $<TARGET_OBJECTS:ftr_core> $<TARGET_OBJECTS:ftr_report>)
+set_target_properties(ftr_fuzzed PROPERTIES LINKER_LANGUAGE C)
+add_library(ftr_fuzz_seed SHARED tools/bench/target.c)
+set_target_properties(ftr_fuzz_seed PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${dir}/seed)
+foreach(source IN LISTS fuzzers)
+  cmake_path(GET source STEM name)
+  add_executable(${name} ${source})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${dir})
+  target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_fuzzed ${IBERTY_LIBRARY}
+    ${ZYDIS_LIBRARY})
+  # What a libFuzzer finds goes into the first directory it is given: one of its own.
+  file(MAKE_DIRECTORY ${dir}/${name}.found)
+  if(FTR_FUZZ)
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    file(GLOB inputs CONFIGURE_DEPENDS tests/fuzz/corpus/${name})
+    set(inputs -max_total_time=${FTR_FUZZ_SECONDS} ${dir}/${name}.found ${dir}/seed ${inputs})
+  else()
+    target_sources(${name} PRIVATE tests/fuzz/standalone.c)
+    target_compile_definitions(${name} PRIVATE FUZZ_STANDALONE)
+    file(GLOB inputs CONFIGURE_DEPENDS tests/fuzz/corpus/${name}/*)
+    list(PREPEND inputs $<TARGET_FILE:ftr_fuzz_seed>)
+  endif()
+  add_test(NAME fuzz/${name} WORKING_DIRECTORY ${dir}/${name}.found
+    COMMAND ${name} -runs=${FTR_FUZZ_RUNS} -seed=1 ${inputs})
+  set_tests_properties(fuzz/${name} PROPERTIES LABELS fuzz TIMEOUT 300)
+endforeach()
 
 get_property(names DIRECTORY PROPERTY TESTS)
 if(names)
@@ -80,11 +76,17 @@ if(FTR_SANITIZE)
   return()
 endif()
 
+set(options_real)
+if(NOT FTR_FULL_TESTS)
+  set(options_real --quick)
+endif()
 foreach(suite target real)
   file(GLOB script CONFIGURE_DEPENDS tests/${suite}/run.sh)
   if(script)
-    add_test(NAME ${suite} COMMAND sh ${script} --build ${PROJECT_BINARY_DIR})
-    set_tests_properties(${suite} PROPERTIES LABELS ${suite} TIMEOUT 1800 SKIP_RETURN_CODE 77)
+    add_test(NAME ${suite}
+      COMMAND sh ${script} --build ${PROJECT_BINARY_DIR} ${options_${suite}})
+    set_tests_properties(${suite} PROPERTIES LABELS ${suite} TIMEOUT 3600 SKIP_RETURN_CODE 77
+      RUN_SERIAL ON)
   endif()
 endforeach()
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "shadow.h"
+#include "mirror.h"
 #include "thread.h"
 #include "../arch/sys.h"
-#include <errno.h>
 #include <signal.h>
+#include <sys/uio.h>
 
-#define FLAG_RELEASED  SHADOW_RELEASED
-#define FLAG_CLAIMED   2 /* accounted; released by shadow_slow_release() */
-#define FUNC_INHERITED 0xffffffffu /* made before a fork: spare[0] has the id, nobody counts it */
-#define SCAN_MAX       65536
+#define FLAG_CLAIMED 1 /* accounted; freed by shadow_slow_release() */
+#define MOVED_MAX    64 /* words that a callee may have popped */
+#define CHAIN_MAX    100000
 
 struct shadow_hooks shadow_hooks;
-uint64_t shadow_nodes[2];
 
 enum outcome { RETURNED, UNWOUND };
 
@@ -48,72 +47,22 @@ bool shadow_is_return_point(uint64_t addr)
 	return shadow_pad_of(addr) && arch_is_return_point((const void *)addr);
 }
 
-/* ---- one entry ---- */
-
-static uint64_t slot_of(const struct shadow_entry *e)
+/* Does the memory at @slot, which may be gone, still hold a return point? Unsure means yes. */
+static bool slot_is_alive(uint64_t slot)
 {
-	return -__atomic_load_n(&e->key, __ATOMIC_RELAXED);
-}
+	uint64_t word;
+	struct iovec to = { &word, 8 }, from = { (void *)slot, 8 };
 
-static struct shadow_entry *bottom_of(const struct shadow_thread *t)
-{
-	return (struct shadow_entry *)t->node.bottom;
-}
-
-static bool on_own_stack(const struct shadow_thread *t, uint64_t slot)
-{
-	return slot >= -t->node.neg_lo && slot < -t->node.neg_hi;
-}
-
-static struct shadow_entry *top_of_thread(void)
-{
-	return __atomic_load_n(&shadow_top, __ATOMIC_RELAXED);
-}
-
-static struct shadow_entry *entry_reserve(void)
-{
-	return (struct shadow_entry *)__atomic_fetch_add(
-		(uint64_t *)&shadow_top, SHADOW_ENTRY_SIZE, __ATOMIC_RELAXED);
-}
-
-/* Lower the top from behind @e to @e. False when it is not there: @e must stay as a hole. */
-static bool entry_pop(struct shadow_entry *e)
-{
-	struct shadow_entry *expected = e + 1;
-
-	return __atomic_compare_exchange_n(
-		&shadow_top, &expected, e, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
-/* Holes that were released while something lay above them. */
-static void collect(struct shadow_thread *t)
-{
-	for (;;) {
-		struct shadow_entry *e = top_of_thread() - 1;
-
-		if (e <= bottom_of(t) || e->key || !(e->flags & FLAG_RELEASED))
-			return;
-		e->flags = 0;
-		if (!entry_pop(e)) {
-			e->flags = FLAG_RELEASED;
-			return;
-		}
+	if (!arch_slot_in_memory)
+		return true;
+	switch (sys_call(SYS_process_vm_readv, sys_getpid(), &to, 1, &from, 1, 0)) {
+	case 8:
+		return shadow_is_return_point(word);
+	case -14: /* EFAULT: unmapped */
+		return false;
+	default: /* not allowed */
+		return true;
 	}
-}
-
-/* Give up an entry of this thread that nobody refers to any more. */
-static void entry_release(struct shadow_thread *t, struct shadow_entry *e)
-{
-	e->owner = 0;
-	__atomic_store_n(&e->key, 0, __ATOMIC_RELAXED);
-	e->flags = FLAG_RELEASED;
-	collect(t);
-}
-
-/* The right to account an entry and to take it off goes to one. */
-static bool entry_claim(struct shadow_entry *e)
-{
-	return !(__atomic_fetch_or(&e->flags, FLAG_CLAIMED, __ATOMIC_RELAXED) & FLAG_CLAIMED);
 }
 
 /* ---- accounting ---- */
@@ -123,228 +72,163 @@ static struct func_record *records_of(const struct shadow_thread *t)
 	return (struct func_record *)__atomic_load_n(t->records, __ATOMIC_RELAXED);
 }
 
+static bool timed(void)
+{
+	return shadow_hooks.mode != MODE_COUNT;
+}
+
 static void add(uint64_t *counter, uint64_t n)
 {
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }
 
-/* The nearest older entry that encloses @e on the same stack. */
-static struct shadow_entry *parent_of(const struct shadow_thread *t, struct shadow_entry *e)
+static uint64_t since(const struct shadow_entry *e, uint64_t now)
 {
-	uint64_t slot = slot_of(e);
-
-	for (struct shadow_entry *p = e - 1; p > bottom_of(t); p--)
-		if (p->key)
-			return slot_of(p) > slot ? p : NULL;
-	return NULL;
+	return now > e->start ? now - e->start : 0;
 }
 
-static void account_time(struct shadow_thread *t, struct shadow_entry *e, struct func_record *r,
-	uint64_t now, bool own)
+/* @took ticks of @e end now. What the enclosing call waited is not its own. */
+static void add_time(struct func_record *r, struct shadow_entry *e, uint64_t took)
 {
-	uint64_t took = now > e->start ? now - e->start : 0;
-	struct shadow_entry *parent = own ? parent_of(t, e) : NULL;
+	struct shadow_entry *parent = (struct shadow_entry *)e->parent;
 
-	if (parent)
+	if (parent && parent->slot > e->slot)
 		parent->child += took;
-	if (took > r->max)
-		r->max = took;
-	if (~took > r->nmin)
-		r->nmin = ~took;
-	if (own && r->depth)
-		r->depth--;
-	if (!r->depth)
+	if (r->depth && !--r->depth)
 		r->total += took;
 	r->self += took > e->child ? took - e->child : 0;
 }
 
-/* @own: the entry lies in this thread's array. */
-static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcome outcome, bool own)
+/* The one call of this for an entry: see claim(). Calls of a forking parent count nowhere. */
+static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcome outcome)
 {
 	struct func_record *r = records_of(t);
+	uint64_t took;
 
-	if (!r || e->func == FUNC_INHERITED)
+	if (!r || !thread_of_records(e->owner))
 		return;
 	r += e->func;
 	add(outcome == RETURNED ? &r->returned : &r->unwound, 1);
-	if (shadow_hooks.mode != MODE_COUNT)
-		account_time(t, e, r, arch_clock(), own);
-}
-
-/* An entry of this thread whose frame is gone. @sure: no doubt about it. */
-static void drop(struct shadow_thread *t, struct shadow_entry *e, bool sure)
-{
-	if (!entry_claim(e))
+	if (!timed())
 		return;
-	if (e->key) {
-		if (!sure)
-			t->tombstones[t->tombstone++ % SHADOW_TOMBSTONES] = *e;
-		account(t, e, UNWOUND, true);
-	}
-	entry_release(t, e);
+	took = since(e, arch_clock());
+	if (took > r->max)
+		r->max = took;
+	if (~took > r->nmin)
+		r->nmin = ~took;
+	add_time(r, e, took);
 }
 
-static bool word_is_return_point(uint64_t slot)
+static bool claim(struct shadow_entry *e)
 {
-	return shadow_is_return_point(*(const uint64_t *)slot);
+	return !(__atomic_fetch_or(&e->flags, FLAG_CLAIMED, __ATOMIC_RELAXED) & FLAG_CLAIMED);
 }
 
-/*
- * A call uses @slot now, or a frame at @slot has just returned: drop what that proves dead among
- * the entries newer than @older (exclusive), newest first.
- */
-static void drop_dead(struct shadow_thread *t, struct shadow_entry *older, uint64_t slot)
+/* The calls that enclose @slot begin with what this returns: newer ones have gone. */
+static struct shadow_entry *enclosing(struct shadow_thread *t, uint64_t slot)
 {
-	if (!on_own_stack(t, slot))
-		return;
-	for (struct shadow_entry *e = top_of_thread() - 1; e > older; e--) {
-		uint64_t at = e->key ? slot_of(e) : e->owner;
+	struct shadow_entry *e = shadow_current;
 
-		if (!at || !on_own_stack(t, at) || (e->flags & FLAG_RELEASED))
-			continue;
-		if (at > slot && !t->carved)
-			break; /* encloses the call: older ones were settled before it */
-		if (at > slot)
-			continue;
-		if (!e->key || !arch_slot_in_memory || !word_is_return_point(at))
-			drop(t, e, true);
-		else if (!t->carved)
-			drop(t, e, false);
-	}
+	for (int n = 0; n < CHAIN_MAX && e; n++, e = (struct shadow_entry *)e->parent)
+		if (e->slot > slot)
+			return e;
+	return &t->outermost;
+}
+
+/* @e leaves: calls that follow are enclosed by its parent. */
+static void leave_chain(struct shadow_thread *t, const struct shadow_entry *e)
+{
+	if (timed() && (shadow_current == e || shadow_current->slot <= e->slot))
+		shadow_current = enclosing(t, e->slot);
+}
+
+/* The entry's frame is gone without a return. */
+static void drop(struct shadow_thread *t, struct shadow_entry *e)
+{
+	if (claim(e))
+		account(t, e, UNWOUND);
+	mirror_free(&t->node, e);
 }
 
 /* ---- entry ---- */
 
-static void *place(const struct detour_info *info, int32_t relative)
+static uint64_t place(const struct detour_info *info, int32_t relative)
 {
-	return (char *)info + relative;
+	return (uint64_t)info + (uint64_t)(int64_t)relative;
 }
 
-/* Everything but the key, which makes the entry valid. */
-static void fill(struct shadow_entry *e, const struct slow_frame *f, uint32_t id, uint64_t ret)
+/* Make @e the entry of the call. All but `slot` may be seen half done by a handler. */
+static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct slow_frame *f)
 {
-	e->owner = f->slot;
-	e->ret = ret;
-	e->func = id;
-	e->flags = 0;
-	e->child = 0;
-	e->start = shadow_hooks.mode == MODE_COUNT ? 0 : arch_clock();
-}
+	struct func_record *r = records_of(t) + f->info->id;
 
-static void count_call(struct func_record *r)
-{
-	if (shadow_hooks.mode != MODE_COUNT)
+	e->ret = f->ret;
+	e->func = f->info->id;
+	e->owner = *t->records;
+	if (timed()) {
+		e->parent = (uint64_t)enclosing(t, f->slot);
+		e->child = 0;
 		r->depth++;
+	}
 	add(&r->calls, 1);
+	if (timed())
+		e->start = arch_clock();
+	__atomic_store_n(&e->flags, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->slot, f->slot, __ATOMIC_RELEASE);
+	if (timed())
+		shadow_current = e;
 }
 
-/* The newest entry of a slot, looked for down to the frame that encloses it. */
-static struct shadow_entry *find_slot(const struct shadow_thread *t, uint64_t slot)
+/* A thread other than @t that has an entry of @slot, with it in *@entry. */
+static struct shadow_thread *find_elsewhere(const struct shadow_thread *t, uint64_t slot,
+	struct shadow_entry **entry)
 {
-	struct shadow_entry *e = top_of_thread() - 1;
-
-	for (int n = 0; e > bottom_of(t) && n < SCAN_MAX; e--, n++) {
-		uint64_t at = slot_of(e);
-
-		if (at == slot)
-			return e;
-		if (at > slot && on_own_stack(t, at) && on_own_stack(t, slot) && !t->carved)
-			return NULL;
-	}
+	for (struct shadow_thread *other = thread_first(); other; other = thread_next(other))
+		if (other != t && (*entry = mirror_find(&other->node, slot)))
+			return other;
 	return NULL;
 }
 
-/* The jump behind a call: @e's function ends, another goes on in its place. */
-static void tail_call(struct shadow_thread *t, struct shadow_entry *e, struct slow_frame *f,
-	struct func_record *records)
-{
-	drop_dead(t, e, f->slot);
-	account(t, e, RETURNED, true);
-	count_call(&records[f->info->id]);
-	e->start = shadow_hooks.mode == MODE_COUNT ? 0 : arch_clock();
-	e->child = 0;
-	__atomic_store_n(&e->func, f->info->id, __ATOMIC_RELEASE);
-}
-
 /*
- * The entry below is not simply older and higher. Settles what happened; true when the call has
- * been entered into an existing entry (a tail call).
+ * The return address is a return point: a function was left by a jump to this one, and goes on in
+ * its place, with its return address. The detour of either returns through the same slot.
  */
-static bool untangle(struct shadow_thread *t, struct slow_frame *f, struct func_record *records)
+static void tail_call(struct shadow_thread *t, struct slow_frame *f)
 {
-	struct shadow_entry *same = find_slot(t, f->slot);
-	bool tail = shadow_is_return_point(f->ret);
+	struct shadow_entry *e = mirror_find(&t->node, f->slot);
+	struct shadow_thread *owner = e ? t : find_elsewhere(t, f->slot, &e);
 
-	if (same && tail) {
-		tail_call(t, same, f, records);
-		return true;
-	}
-	if (tail) {
-		/* The entry it continues is another thread's: a fiber has moved. */
-		struct shadow_entry *moved = thread_find_elsewhere(t, f->slot, 0);
-
-		if (moved && entry_claim(moved)) {
-			account(t, moved, RETURNED, false);
-			f->ret = moved->ret;
-			moved->owner = 0;
-			__atomic_store_n(&moved->key, 0, __ATOMIC_RELAXED);
-			moved->flags = FLAG_RELEASED;
-		}
-	}
-	drop_dead(t, same ? same - 1 : bottom_of(t), f->slot);
-	if (same && slot_of(same) == f->slot)
-		drop(t, same, true); /* off the thread's own stack */
-	return false;
+	if (!owner)
+		return; /* an entry that was given up; the return points take turns */
+	if (claim(e))
+		account(t, e, RETURNED);
+	leave_chain(t, e);
+	f->ret = e->ret;
+	if (owner != t)
+		mirror_free(&owner->node, e);
 }
 
-static void lose(struct shadow_entry *e)
+/* Where the entry goes: its place in the mirror, or the overflow. NULL: nowhere. */
+static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 {
-	e->owner = 0;
-	entry_pop(e);
-	shadow_hooks.lost_call();
-}
+	struct shadow_entry *e = mirror_find(&t->node, slot);
 
-static void enter(struct shadow_thread *t, struct shadow_entry *e, struct slow_frame *f,
-	struct func_record *records)
-{
-	uint64_t key = -f->slot;
-
-	if ((e - 1)->key >= key) {
-		e->owner = 0;
-		if (!entry_pop(e))
-			e->flags = FLAG_RELEASED;
-		if (untangle(t, f, records)) {
-			f->go = (uint64_t)place(f->info, f->info->resume);
-			return;
-		}
-		e = entry_reserve();
+	if (e) {
+		/* A tail call has claimed it; else its frame was left by a longjmp. */
+		if (claim(e))
+			account(t, e, UNWOUND);
+		return e;
 	}
-	if (!thread_has_room(t, e)) {
-		lose(e);
-		return;
-	}
-	fill(e, f, f->info->id, f->ret);
-	count_call(&records[f->info->id]);
-	__atomic_store_n(&e->key, key, __ATOMIC_RELEASE);
-	f->go = (uint64_t)place(f->info, f->info->resume);
-}
-
-/* After a fork: the entries in progress belong to the parent's numbers. */
-static void disown_entries(struct shadow_thread *t)
-{
-	struct shadow_entry *top = top_of_thread();
-
-	for (struct shadow_entry *e = bottom_of(t) + 1; e < top; e++)
-		if (e->key && e->func != FUNC_INHERITED) {
-			e->spare[0] = e->func;
-			e->func = FUNC_INHERITED;
-		}
+	e = mirror_place(&t->node, slot);
+	if (e->slot && !slot_is_alive(e->slot))
+		drop(t, e);
+	return e->slot ? mirror_overflow(&t->node) : e;
 }
 
 /* This thread with its records, NULL when it cannot be had. */
 static struct shadow_thread *ready(void)
 {
-	struct shadow_thread *t = shadow_current();
+	struct shadow_thread *t = shadow_self();
 	uint64_t signals;
 
 	if (t && records_of(t))
@@ -355,10 +239,8 @@ static struct shadow_thread *ready(void)
 	if (!t)
 		t = thread_enter();
 	if (t && !records_of(t)) {
-		if (shadow_hooks.attach(t)) {
+		if (shadow_hooks.attach(t))
 			thread_only_survivor(t);
-			disown_entries(t);
-		}
 		t->failed = !records_of(t);
 		if (t->failed)
 			t = NULL;
@@ -369,69 +251,30 @@ static struct shadow_thread *ready(void)
 
 void shadow_slow_entry(struct slow_frame *f)
 {
-	bool entry_only = !f->info->leave;
 	struct shadow_thread *t = ready();
-	struct shadow_entry *e = f->entry;
-	struct func_record *records = t ? records_of(t) : NULL;
+	struct shadow_entry *e;
 
-	f->go = (uint64_t)place(f->info, f->info->bypass);
-	if (!records) {
-		if (entry_only)
-			shadow_hooks.lost_call();
-		else
-			lose(e);
+	f->go = place(f->info, f->info->bypass);
+	if (!t) {
+		shadow_hooks.lost_call();
 		return;
 	}
-	if (entry_only) {
-		add(&records[f->info->id].calls, 1);
+	if (!f->info->leave) { /* entry only */
+		add(&records_of(t)[f->info->id].calls, 1);
 		return;
 	}
-	if (!thread_holds(t, e)) /* reserved before the thread had its array */
-		e = entry_reserve();
-	enter(t, e, f, records);
+	if (shadow_is_return_point(f->ret))
+		tail_call(t, f);
+	e = find_room(t, f->slot);
+	if (!e) {
+		shadow_hooks.lost_call();
+		return;
+	}
+	fill(t, e, f);
+	f->go = place(f->info, f->info->resume);
 }
 
 /* ---- exit ---- */
-
-static bool is_call_of(const struct shadow_entry *e, uint32_t id)
-{
-	return e->func == id || (e->func == FUNC_INHERITED && e->spare[0] == id);
-}
-
-/* The entry that returns at @slot, newest first; @id as well when @by_id. */
-static struct shadow_entry *find_returning(struct shadow_thread *t, uint64_t slot, uint32_t id,
-	bool by_id, bool by_slot)
-{
-	for (struct shadow_entry *e = top_of_thread() - 1; e > bottom_of(t); e--)
-		if (e->key && (!by_slot || slot_of(e) == slot) && (!by_id || is_call_of(e, id)))
-			return e;
-	return NULL;
-}
-
-static struct shadow_entry *find_tombstone(struct shadow_thread *t, uint64_t slot, uint32_t id)
-{
-	for (uint32_t i = 0; i < SHADOW_TOMBSTONES; i++) {
-		struct shadow_entry *e =
-			&t->tombstones[(t->tombstone - 1 - i) % SHADOW_TOMBSTONES];
-
-		if (e->key && slot_of(e) == slot && (id == FUNC_INHERITED || is_call_of(e, id)))
-			return e;
-	}
-	return NULL;
-}
-
-/* An entry was dropped that lives: there is a stack inside the thread's own. */
-static void resurrect(struct shadow_thread *t, struct shadow_entry *e)
-{
-	struct func_record *r = records_of(t);
-
-	t->carved = true;
-	if (r && e->func != FUNC_INHERITED) {
-		add(&r[e->func].unwound, (uint64_t)-1);
-		add(&r[e->func].returned, 1);
-	}
-	e->key = 0;
-}
 
 _Noreturn static void no_return_address(uint64_t slot)
 {
@@ -445,150 +288,140 @@ _Noreturn static void no_return_address(uint64_t slot)
 		__builtin_trap();
 }
 
+/* The entry a frame returns through. */
+static struct shadow_entry *find_returning(struct shadow_thread *t, const struct slow_frame *f)
+{
+	struct shadow_thread *self = shadow_self();
+	struct shadow_entry *e = NULL;
+
+	if (self)
+		e = mirror_find(&self->node, f->slot);
+	if (!e)
+		find_elsewhere(self, f->slot, &e);
+	/* A callee that pops its arguments returns above its slot. */
+	for (uint64_t n = 1; !e && t && f->info && n <= MOVED_MAX; n++) {
+		e = mirror_find(&t->node, f->slot - 8 * n);
+		if (e && e->func != f->info->id)
+			e = NULL;
+	}
+	return e;
+}
+
 /*
  * Find the entry of a frame that is being left, account it, and hand over its return address. It
  * stays findable for unwinders until shadow_slow_release().
  */
-static void leave(struct shadow_thread *t, struct slow_frame *f, uint32_t id, enum outcome outcome)
+static struct shadow_thread *leave(struct slow_frame *f, enum outcome outcome)
 {
-	bool by_id = id != FUNC_INHERITED;
-	struct shadow_entry *e = NULL;
+	struct shadow_thread *t = ready();
+	struct shadow_entry *e = find_returning(t, f);
 
-	f->entry = NULL;
-	if (t) {
-		e = find_returning(t, f->slot, id, by_id, true);
-		if (!e && by_id)
-			e = find_returning(t, f->slot, id, false, true);
-	}
-	if (e) {
-		if (entry_claim(e))
-			account(t, e, outcome, true);
-		f->entry = e;
-		f->ret = e->ret;
-		drop_dead(t, e, f->slot);
-		return;
-	}
-	e = thread_find_elsewhere(t, f->slot, by_id ? id : 0);
-	if (e) {
-		if (entry_claim(e) && t)
-			account(t, e, outcome, false);
-		f->entry = e;
-		f->ret = e->ret;
-		return;
-	}
-	e = t ? find_tombstone(t, f->slot, id) : NULL;
-	if (e) {
-		f->ret = e->ret;
-		resurrect(t, e);
-		return;
-	}
-	if (t && by_id) { /* callee-popped arguments moved the slot */
-		e = find_returning(t, f->slot, id, true, false);
-		if (e) {
-			if (entry_claim(e))
-				account(t, e, outcome, true);
-			f->entry = e;
-			f->ret = e->ret;
-			return;
-		}
-	}
-	no_return_address(f->slot);
-}
-
-uint64_t shadow_locate(uint64_t slot)
-{
-	struct shadow_thread *t = shadow_current();
-	struct shadow_entry *e = NULL;
-
-	if (!word_is_return_point(slot))
-		return slot;
-	if (t)
-		e = find_returning(t, slot, 0, false, true);
 	if (!e)
-		e = thread_find_elsewhere(t, slot, 0);
-	return e ? (uint64_t)&e->ret : slot;
+		no_return_address(f->slot);
+	f->entry = e;
+	f->ret = e->ret;
+	if (t && claim(e)) {
+		account(t, e, outcome);
+		leave_chain(t, e);
+	}
+	return t;
 }
 
 void shadow_slow_exit(struct slow_frame *f)
 {
-	leave(ready(), f, f->info->id, RETURNED);
-	f->go = (uint64_t)place(f->info, f->info->leave);
+	leave(f, RETURNED);
+	f->go = place(f->info, f->info->leave);
 }
 
 void shadow_slow_unwind(struct slow_frame *f)
 {
-	struct shadow_thread *t = ready();
+	struct shadow_thread *t = leave(f, UNWOUND);
 
-	leave(t, f, FUNC_INHERITED, UNWOUND);
 	f->go = t ? t->resume : 0;
 }
 
 void shadow_slow_release(struct slow_frame *f)
 {
-	struct shadow_thread *t = shadow_current();
+	struct shadow_thread *t = shadow_self();
 
-	if (!f->entry)
-		return;
-	if (t && thread_holds(t, f->entry)) {
-		entry_release(t, f->entry);
+	if (t && mirror_find(&t->node, f->entry->slot) == f->entry) {
+		mirror_free(&t->node, f->entry);
 		return;
 	}
-	f->entry->owner = 0;
-	__atomic_store_n(&f->entry->key, 0, __ATOMIC_RELAXED);
-	f->entry->flags = FLAG_RELEASED;
+	for (t = thread_first(); t; t = thread_next(t))
+		if (mirror_find(&t->node, f->entry->slot) == f->entry) {
+			mirror_free(&t->node, f->entry);
+			return;
+		}
+}
+
+uint64_t shadow_locate(uint64_t slot)
+{
+	struct shadow_thread *t = shadow_self();
+	struct shadow_entry *e = NULL;
+
+	if (!shadow_is_return_point(*(const uint64_t *)slot))
+		return slot;
+	if (t)
+		e = mirror_find(&t->node, slot);
+	if (!e)
+		find_elsewhere(t, slot, &e);
+	return e ? (uint64_t)&e->ret : slot;
 }
 
 /* ---- the end ---- */
 
-static bool is_open(const struct shadow_entry *e)
-{
-	return e->key && e->func != FUNC_INHERITED && !(e->flags & FLAG_CLAIMED);
-}
+struct closing {
+	struct shadow_thread *thread;
+	bool gone;	 /* all its frames are */
+	uint64_t lo, hi; /* frames in between are gone */
+	uint64_t now;
+};
 
-/* As if all open calls returned now, but for the counts. */
-static void flush_thread(struct shadow_thread *t, uint64_t now)
+/* Entries come newest first, so a call has its callees' time when its turn comes. */
+static void close_entry(struct shadow_entry *e, void *arg)
 {
-	struct func_record *records = records_of(t);
-	struct shadow_entry *last = (struct shadow_entry *)(t->node.bottom + t->node.span) - 1;
-	bool gone = thread_is_gone(t), times = shadow_hooks.mode != MODE_COUNT;
+	struct closing *c = arg;
+	struct func_record *r = (struct func_record *)e->owner;
+	bool gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || !slot_is_alive(e->slot);
 
-	if (!records)
+	if (!thread_of_records(e->owner) || (e->flags & FLAG_CLAIMED))
 		return;
-	for (struct shadow_entry *e = last; e > bottom_of(t); e--) {
-		struct func_record *r = records + e->func;
-		uint64_t took = now > e->start ? now - e->start : 0;
-		struct shadow_entry *parent;
-
-		if (!is_open(e))
-			continue;
-		if (gone)
-			add(&r->unwound, 1);
-		if (!times)
-			continue;
-		parent = parent_of(t, e);
-		if (parent)
-			parent->child += took;
-		if (r->depth && !--r->depth)
-			r->total += took;
-		r->self += took > e->child ? took - e->child : 0;
+	r += e->func;
+	if (gone)
+		add(&r->unwound, 1);
+	if (timed()) {
+		add_time(r, e, since(e, c->now));
+		/* Should it go on after all, only what comes now is added. */
+		e->start = c->now;
+		e->child = 0;
+		r->depth += !gone;
 	}
-	for (struct shadow_entry *e = bottom_of(t) + 1; e <= last; e++) {
-		if (!is_open(e))
-			continue;
-		if (gone) {
-			e->key = 0;
-		} else if (times) { /* should it go on after all, only what comes now is added */
-			e->start = now;
-			e->child = 0;
-			records[e->func].depth++;
-		}
-	}
+	if (gone)
+		__atomic_store_n(&e->slot, 0, __ATOMIC_RELEASE);
 }
 
-void shadow_flush(void)
+void shadow_close(struct shadow_thread *t)
 {
-	uint64_t now = shadow_hooks.mode == MODE_COUNT ? 0 : arch_clock();
+	struct closing c = { .thread = t, .gone = true, .now = timed() ? arch_clock() : 0 };
 
-	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
-		flush_thread(t, now);
+	mirror_each(&t->node, close_entry, &c);
+	mirror_clear(&t->node);
+	t->failed = false;
+}
+
+void shadow_flush(uint64_t lo, uint64_t hi)
+{
+	struct shadow_thread *self = shadow_self();
+	uint64_t now = timed() ? arch_clock() : 0;
+
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
+		struct closing c = { .thread = t, .gone = thread_is_gone(t), .now = now };
+
+		if (t == self) {
+			c.lo = lo;
+			c.hi = hi;
+		}
+		mirror_each(&t->node, close_entry, &c);
+	}
 }

@@ -19,14 +19,9 @@ struct shadow_thread *thread_enter(void);
 void thread_only_survivor(struct shadow_thread *thread);
 
 bool thread_is_gone(const struct shadow_thread *thread);
-bool thread_holds(const struct shadow_thread *thread, const struct shadow_entry *entry);
 
-/* May @entry be used? Lets unwinders see it. */
-bool thread_has_room(struct shadow_thread *thread, const struct shadow_entry *entry);
-
-/* A live entry of @slot (and of function @id, unless 0) in another thread's array. */
-struct shadow_entry *thread_find_elsewhere(const struct shadow_thread *thread, uint64_t slot,
-	uint32_t id);
+/* The thread whose records are at @owner, NULL when it is not one of this process. */
+struct shadow_thread *thread_of_records(uint64_t owner);
 
 /* All of them, dead ones included. */
 struct shadow_thread *thread_first(void);

@@ -48,7 +48,7 @@ static bool caller(uint64_t addr, struct unwinder *out)
 int unwind_personality(int version, int actions, uint64_t class, void *exception,
 	struct unwind_context *context)
 {
-	struct shadow_thread *t = shadow_current();
+	struct shadow_thread *t = shadow_self();
 	struct unwinder u;
 	uint64_t ip;
 

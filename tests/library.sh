@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# libftr.so exports nothing but ftr_*, needs nothing but libc and of that only the loader, has no text relocations, no
-# writable code and no executable stack, and is initialised first.
+# libftr.so exports nothing but ftr_*; it needs only libc and Zydis, and of libc only the loader and
+# on_exit; it has no text relocations, no writable code and no executable stack, and is initialised
+# first.
 #   sh tests/library.sh PATH/libftr.so
 set -eu
 library=$1
@@ -16,13 +17,14 @@ names=$(nm -D --defined-only "$library" | awk '{ print $3 }' | grep -v '^ftr_' |
 [ -z "$names" ] || fail "exports $names"
 
 needed=$(readelf -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
-	grep -v -e '^libc\.so\.6$' -e '^ld-linux' -e '^ld64' | tr '\n' ' ') || :
+	grep -v -e '^libc\.so\.6$' -e '^libZydis\.so' -e '^ld-linux' -e '^ld64' | tr '\n' ' ') || :
 [ -z "$needed" ] || fail "needs $needed"
 
 # From __stack_chk_fail on: what comes with every shared object.
 used=$(nm -D --undefined-only "$library" | awk '{ sub(/@.*/, "", $2); print $2 }' |
-	grep -v -e '^dl' -e '^_dl' -e '^__tls_get_addr$' -e '^__stack_chk_fail$' \
-		-e '^__cxa_finalize$' -e '^__gmon_start__$' -e '^_ITM_' | tr '\n' ' ') || :
+	grep -v -e '^dl' -e '^_dl' -e '^on_exit$' -e '^Zydis' -e '^__tls_get_addr$' \
+		-e '^__stack_chk_fail$' -e '^__cxa_finalize$' -e '^__gmon_start__$' -e '^_ITM_' |
+	tr '\n' ' ') || :
 [ -z "$used" ] || fail "uses $used"
 
 dynamic=$(readelf -dW "$library")

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 # Install the Debian packages that building or testing ftr needs, as far as they are missing.
 #
-#   sh tools/packages.sh build     to build libftr.so and the tools
+#   sh tools/packages.sh build     to build libftr.so, the tools and the package
 #   sh tools/packages.sh test      to run tests/run.sh too
 #
 # This is the only list of them.
 set -eu
 
-build='cmake ninja-build gcc libc6-dev pkg-config libzydis-dev libiberty-dev'
+build='cmake ninja-build gcc libc6-dev pkg-config libzydis-dev libiberty-dev file dpkg-dev'
 test="$build g++ clang libclang-rt-14-dev libcriterion-dev python3 binutils elfutils gdb
-perl-base sqlite3 lua5.4 zstd xz-utils git"
+perl-base perl python3.11 git tcl make"
 
 case "${1:-}" in
 build) wanted=$build ;;

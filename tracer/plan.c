@@ -446,7 +446,7 @@ static int try_at(struct plan *plan, const struct plan_settings *settings, uint6
 	const void *bytes;
 	struct image im;
 	size_t size;
-	int err = image_begin(&im, arch_isa, base, room, settings->page, settings->nodes,
+	int err = image_begin(&im, arch_isa, base, room, settings->page, settings->root,
 		settings->env, plan->patchable);
 
 	*why = "no memory for the detour image";

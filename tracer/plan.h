@@ -18,7 +18,7 @@ struct plan_settings {
 	const struct filter *functions;
 	bool demangle; /* the filter wants demangled names too */
 	bool trap;     /* breakpoints are allowed */
-	uint64_t nodes; /* see isa->cie() */
+	uint64_t root; /* see isa->cie() */
 	size_t page;
 	struct gap_request place; /* the process's part of it */
 };

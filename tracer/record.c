@@ -2,6 +2,7 @@
 #include "record.h"
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"
+#include "../trampolines/maps.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -414,13 +415,26 @@ void record_lost_call(void)
 	__atomic_fetch_add(&(h ? h : rec.last)->lost_calls, 1, __ATOMIC_RELAXED);
 }
 
+/* @sp: the frames below are gone. */
+static void flush_calls(uint64_t sp)
+{
+	struct arena arena = { 0 };
+	const struct mapping *stack = NULL;
+	struct maps maps;
+
+	if (!maps_read(&maps, "/proc/self/maps", &arena))
+		stack = maps_from(&maps, sp);
+	shadow_flush(stack && stack->lo <= sp ? stack->lo : sp, sp);
+	arena_free(&arena);
+}
+
 void record_end(bool known, int status)
 {
 	struct counts_header *h = own_header();
 
 	if (!h || record_borrowed())
 		return;
-	shadow_flush();
+	flush_calls((uint64_t)__builtin_frame_address(0));
 	h->last = anchor();
 	h->status = known ? status & 0xff : 0;
 	__atomic_store_n(&h->end, known ? FORMAT_END_EXIT : FORMAT_END_EXIT_UNKNOWN,

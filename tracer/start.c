@@ -5,6 +5,7 @@
 #include "record.h"
 #include "tables.h"
 #include "../arch/sys.h"
+#include "../rethook/mirror.h"
 #include "../rethook/shadow.h"
 #include "../rethook/unwind.h"
 #include "../trampolines/patch.h"
@@ -44,10 +45,13 @@ static int64_t tls_offset(const void *variable)
 
 static void set_env(struct run *run)
 {
+	mirror_setup(run->config.mode);
 	run->env = (struct isa_env){
 		.mode = run->config.mode,
-		.tls_top = tls_offset(&shadow_top),
-		.tls_record = tls_offset(&shadow_records),
+		.tls_mirror = tls_offset(&shadow_mirror),
+		.tls_records = tls_offset(&shadow_records),
+		.tls_current = tls_offset(&shadow_current),
+		.mask = shadow_root.mask,
 		.slow_entry = (uint64_t)shadow_slow_entry,
 		.slow_exit = (uint64_t)shadow_slow_exit,
 		.slow_unwind = (uint64_t)shadow_slow_unwind,
@@ -75,7 +79,7 @@ static void set_settings(struct run *run, char *const *envp)
 		.functions = &run->function_filter,
 		.demangle = functions != NULL,
 		.trap = run->config.trap,
-		.nodes = (uint64_t)shadow_nodes,
+		.root = (uint64_t)&shadow_root,
 		.page = auxiliary(envp, AT_PAGESZ),
 		.place = { .page = auxiliary(envp, AT_PAGESZ),
 			.program = auxiliary(envp, AT_PHDR),

@@ -400,7 +400,7 @@ static uint8_t name_rank(const struct sym_name *name)
 	return name->bind == STB_LOCAL ? 2 : name->bind == STB_WEAK ? 1 : 0;
 }
 
-/* The name to show first: global, weak, local; fewer leading underscores; shorter; alphabet. */
+/* The name to show first: fewer leading underscores; global, weak, local; shorter; alphabet. */
 static int name_compare(const void *a, const void *b)
 {
 	const struct sym_name *x = (void *)(uintptr_t)((const struct radix_item *)a)->value;
@@ -408,12 +408,12 @@ static int name_compare(const void *a, const void *b)
 	size_t m, n;
 	int order = str_cmp(x->name, y->name);
 
-	if (name_rank(x) != name_rank(y))
-		return name_rank(x) - name_rank(y);
 	if (!order)
-		return 0;
+		return name_rank(x) - name_rank(y);
 	m = (size_t)(special_base(x->name) - x->name);
 	n = (size_t)(special_base(y->name) - y->name);
+	if (m == n && name_rank(x) != name_rank(y))
+		return name_rank(x) - name_rank(y);
 	if (m == n) {
 		m = strlen(x->name);
 		n = strlen(y->name);

@@ -262,7 +262,7 @@ static int image_frames(
 	return err;
 }
 
-static int image_cie(struct image *im, enum isa_cie which, uint64_t nodes)
+static int image_cie(struct image *im, enum isa_cie which, uint64_t root)
 {
 	const char *augmentation = which == CIE_DETOUR ? "zPR" : "zR";
 	uint8_t *start = image_reserve(im, IMAGE_FRAMES, IMAGE_CIE_MAX), *p = start + 8;
@@ -288,7 +288,7 @@ static int image_cie(struct image *im, enum isa_cie which, uint64_t nodes)
 		*p++ = 1;
 	}
 	*p++ = EH_PCREL_SDATA4;
-	p += im->isa->cie(which, nodes, p, (size_t)(start + IMAGE_CIE_MAX - p));
+	p += im->isa->cie(which, root, p, (size_t)(start + IMAGE_CIE_MAX - p));
 
 	length = (uint32_t)image_up((size_t)(p - start), 4) - 4;
 	memcpy(start, &length, 4);
@@ -345,7 +345,7 @@ static int image_keep(struct image *im, uint64_t size)
 	return image_reserve(im, IMAGE_TEXT, im->isa->detour_max) ? 0 : -ENOMEM;
 }
 
-static int image_start(struct image *im, uint64_t nodes, const struct isa_env *env)
+static int image_start(struct image *im, uint64_t root, const struct isa_env *env)
 {
 	struct isa_range ranges[4];
 	char soname[40];
@@ -366,7 +366,7 @@ static int image_start(struct image *im, uint64_t nodes, const struct isa_env *e
 	str_print(soname, sizeof(soname), "ftr-%lx.detours", (unsigned long)im->base);
 	im->soname = image_string(im, soname, "");
 	for (int which = 0; which < CIE_COUNT && !err; which++)
-		err = image_cie(im, which, nodes);
+		err = image_cie(im, which, root);
 	if (!err)
 		err = image_frames(im, im->text_start, ranges, n);
 	if (!err)
@@ -377,7 +377,7 @@ static int image_start(struct image *im, uint64_t nodes, const struct isa_env *e
 }
 
 int image_begin(struct image *im, const struct isa *isa, uint64_t base, size_t room, size_t page,
-	uint64_t nodes, const struct isa_env *env, size_t max_detours)
+	uint64_t root, const struct isa_env *env, size_t max_detours)
 {
 	/* What a detour usually takes of each part; the text ends up holding all. */
 	static const uint16_t usual[IMAGE_PARTS] = { 832, 256, 16, 48, 24, 160 };
@@ -393,7 +393,7 @@ int image_begin(struct image *im, const struct isa *isa, uint64_t base, size_t r
 	for (int part = 0; part < IMAGE_PARTS && !err; part++)
 		err = image_map(im->parts + part, (max_detours + 1) * usual[part]);
 	if (!err)
-		err = image_start(im, nodes, env);
+		err = image_start(im, root, env);
 	if (err)
 		image_free(im);
 	return err;

@@ -39,12 +39,12 @@ struct image {
 
 /*
  * Begin an image whose first byte will be at run-time address @base, with @room bytes of address
- * space to fill, and write its common part. @page: AT_PAGESZ. @nodes: see isa->cie().
+ * space to fill, and write its common part. @page: AT_PAGESZ. @root: see isa->cie().
  * @max_detours is a hint. 0; -EINVAL: @base or @page is unusable; -ENOSPC: @room is too small;
  * -ENOMEM. After a failure there is nothing to free.
  */
 int image_begin(struct image *im, const struct isa *isa, uint64_t base, size_t room, size_t page,
-	uint64_t nodes, const struct isa_env *env, size_t max_detours);
+	uint64_t root, const struct isa_env *env, size_t max_detours);
 
 const struct isa_common *image_common(const struct image *im);
 

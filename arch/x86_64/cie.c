@@ -9,13 +9,11 @@
 #define RSP		  7
 #define RA		  16
 
-size_t x86_cie(enum isa_cie which, uint64_t nodes, uint8_t *out, size_t room)
+size_t x86_cie(enum isa_cie which, uint64_t root, uint8_t *out, size_t room)
 {
 	static const uint8_t plain[] = { DW_CFA_def_cfa, RSP, 8, DW_CFA_offset | RA, 1 };
 	uint8_t expression[EXPRESSION_MAX];
-	const struct expression_input in = {
-		.nodes = nodes, .zero = nodes + 8, .slot_below = 8, .mark = X86_RETURN_MARK
-	};
+	const struct expression_input in = { .root = root, .slot_below = 8 };
 	size_t len, n = 0;
 
 	if (which == CIE_PLAIN) {

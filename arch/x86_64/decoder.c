@@ -31,8 +31,12 @@ static enum insn_kind branch_kind(const ZydisDecodedInstruction *z)
 {
 	bool relative = z->raw.imm[0].is_relative;
 
-	/* Intel ignores an operand size prefix here, AMD truncates the target. */
-	if (z->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || has_prefix(z, 0x66))
+	/*
+	 * Intel ignores an operand size prefix here, AMD truncates the target. Branches in another
+	 * encoding (jkzd) are those of a CPU that is gone.
+	 */
+	if (z->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR || has_prefix(z, 0x66) ||
+		z->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 		return INSN_FIXED;
 	switch (z->mnemonic) {
 	case ZYDIS_MNEMONIC_JMP:
@@ -142,7 +146,9 @@ static void set_memory(struct insn *insn, const ZydisDecodedInstruction *z)
 	if (insn->map == 0xff)
 		return;
 	if (rm == 4) {
-		if (z->raw.sib.index != 4 || (z->raw.rex.X && (z->attributes & ZYDIS_ATTRIB_HAS_REX)))
+		bool has_rex = z->attributes & ZYDIS_ATTRIB_HAS_REX;
+
+		if (z->raw.sib.index != 4 || (has_rex && z->raw.rex.X))
 			return;
 		rm = z->raw.sib.base;
 		if (mod == 0 && rm == 5)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes x86_64 detours. S is the stack slot of the return address, E the shadow entry.
+ * Writes x86_64 detours. S is the stack slot of the return address, E the shadow entry of S.
  *
- *   D:  rsp = S       save rax rcx rdx below the stack pointer, reserve E, fill it, count,
+ *   D:  rsp = S       save rax rcx rdx below the stack pointer, fill E, count,
  *                     rsp = S + 8, call B            (the call's push reuses the slot)
- *   T:  rsp = S + 8   find E on top, account, put the real return address back into the slot,
- *                     rsp = S, release E, ret
+ *   T:  rsp = S + 8   account, put the real return address back into the slot, rsp = S, free E, ret
  *   B:                the displaced instructions, jmp back
  *
  * At a function's entry the 128 bytes below rsp are the callee's own, which is us; after its
@@ -19,24 +18,25 @@
 enum reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11 };
 
 /* Offsets the generated code uses. */
-#define KEY    ((int)offsetof(struct shadow_entry, key))
-#define OWNER  ((int)offsetof(struct shadow_entry, owner))
+#define SLOT   ((int)offsetof(struct shadow_entry, slot))
 #define RET    ((int)offsetof(struct shadow_entry, ret))
 #define FUNC   ((int)offsetof(struct shadow_entry, func))
-#define FLAGS  ((int)offsetof(struct shadow_entry, flags))
+#define OWNER  ((int)offsetof(struct shadow_entry, owner))
 #define START  ((int)offsetof(struct shadow_entry, start))
 #define CHILD  ((int)offsetof(struct shadow_entry, child))
+#define PARENT ((int)offsetof(struct shadow_entry, parent))
 #define RECORD(id, field)                                                                          \
 	((int)((id) * FUNC_RECORD_SIZE + offsetof(struct func_record, field)))
 #define FRAME_SLOT  ((int)offsetof(struct slow_frame, slot))
 #define FRAME_INFO  ((int)offsetof(struct slow_frame, info))
-#define FRAME_ENTRY ((int)offsetof(struct slow_frame, entry))
 #define FRAME_RET   ((int)offsetof(struct slow_frame, ret))
 #define FRAME_GO    ((int)offsetof(struct slow_frame, go))
 #define FRAME_REGS  ((int)sizeof(struct slow_frame))
 #define FRAME_SIZE  256 /* from the stub's rsp up to S; the saves below S are inside */
 
-_Static_assert(sizeof(struct shadow_entry) == SHADOW_ENTRY_SIZE, "shadow entry layout");
+_Static_assert(sizeof(struct shadow_entry) == SHADOW_TIMED_SIZE
+		&& offsetof(struct shadow_entry, start) == SHADOW_COUNT_SIZE,
+	"shadow entry layout");
 _Static_assert(sizeof(struct func_record) == FUNC_RECORD_SIZE, "function record layout");
 _Static_assert(sizeof(struct slow_frame) + 8 * 8 + 64 <= FRAME_SIZE, "slow frame layout");
 
@@ -138,13 +138,11 @@ static void zero(struct emitter *e, enum reg base, int disp) /* mov qword [base 
 	word32(e, 0);
 }
 
-/* opcode reg, fs:[offset]; @opcode of one or, above 0xff, two bytes */
+/* opcode reg, fs:[offset] */
 static void thread_var(struct emitter *e, unsigned opcode, enum reg reg, int64_t offset)
 {
 	CODE(e, "\x64\x48");
-	if (opcode > 0xff)
-		byte(e, opcode >> 8);
-	byte(e, opcode & 0xff);
+	byte(e, opcode);
 	byte(e, reg << 3 | 4);
 	byte(e, 0x25);
 	word32(e, (uint32_t)offset);
@@ -153,7 +151,7 @@ static void thread_var(struct emitter *e, unsigned opcode, enum reg reg, int64_t
 /* The pointer to this thread's records into @reg; ZF set when there is none. */
 static void load_records(struct emitter *e, enum reg reg, const struct isa_env *env)
 {
-	thread_var(e, 0x8b, reg, env->tls_record); /* mov fs:[tls_record], reg */
+	thread_var(e, 0x8b, reg, env->tls_records); /* mov fs:[tls_records], reg */
 	mem(e, true, 0x8b, reg, reg, 0, false);	   /* mov [reg], reg */
 	byte(e, 0x48);
 	byte(e, 0x85);
@@ -190,7 +188,7 @@ static void near_here(struct emitter *e, uint8_t *after)
 
 #define COND_E	4  /* equal, zero */
 #define COND_NE 5
-#define COND_AE 3
+#define COND_BE 6
 #define JAE_SHORT 0x73
 #define JNZ_SHORT 0x75
 
@@ -347,6 +345,22 @@ static uint8_t *slow_here(struct emitter *e, struct labels *l, uint64_t stub)
 	return info;
 }
 
+/* rcx = E. @disp: S - rsp. rax is lost. */
+static void load_entry(struct emitter *e, const struct isa_env *env, int disp)
+{
+	thread_var(e, 0x8b, RCX, env->tls_mirror); /* mov fs:[tls_mirror], rcx */
+	if (disp)
+		mem(e, false, 0x8d, RAX, RSP, disp, false); /* lea disp(rsp), eax */
+	else
+		CODE(e, "\x89\xe0"); /* mov esp, eax */
+	byte(e, 0x25);		     /* and $mask, eax */
+	word32(e, (uint32_t)env->mask);
+	if (env->mode == MODE_COUNT)
+		CODE(e, "\x48\x8d\x0c\x81"); /* lea (rcx, rax, 4), rcx */
+	else
+		CODE(e, "\x48\x8d\x0c\xc1"); /* lea (rcx, rax, 8), rcx */
+}
+
 static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
 	const struct isa_env *env = in->env;
@@ -356,35 +370,33 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	store(e, RDX, RSP, SAVE_RDX);
 	if (in->site->flags_in)
 		save_flags(e, 0);
-	byte(e, 0xb9); /* mov $size, ecx */
-	word32(e, SHADOW_ENTRY_SIZE);
-	thread_var(e, 0x0fc1, RCX, env->tls_top); /* xadd rcx, fs:[top]: rcx = E */
-	store(e, RSP, RCX, OWNER);
-	move(e, RAX, RSP);
-	CODE(e, "\x48\xf7\xd8"); /* neg rax */
-	mem(e, true, 0x39, RAX, RCX, KEY - SHADOW_ENTRY_SIZE, false); /* cmp rax, [prev.key] */
-	slow_if(e, l, COND_AE);
-	CODE(e, "\xf7\xc1"); /* test $mask, ecx */
-	word32(e, SHADOW_CHUNK_MASK);
-	slow_if(e, l, COND_E);
-	load(e, RDX, RSP, 0);
-	store(e, RDX, RCX, RET);
-	mem(e, false, 0xc7, 0, RCX, FUNC, false); /* mov $id, E.func */
-	word32(e, in->id);
-	if (env->mode != MODE_COUNT) {
-		zero(e, RCX, CHILD);
-		read_clock(e);
-		store(e, RAX, RCX, START);
-	}
 	load_records(e, RDX, env);
 	slow_if(e, l, COND_E);
+	load_entry(e, env, 0);
+	mem(e, true, 0x83, 7, RCX, SLOT, false); /* cmp $0, E.slot */
+	byte(e, 0);
+	slow_if(e, l, COND_NE); /* a tail call, or left behind by a longjmp */
+	load(e, RAX, RSP, 0);
+	store(e, RAX, RCX, RET);
+	mem(e, true, 0xc7, 0, RCX, FUNC, false); /* mov $id, E.func; E.flags = 0 */
+	word32(e, in->id);
+	store(e, RDX, RCX, OWNER);
 	if (env->mode != MODE_COUNT) {
-		move(e, RAX, RSP);
-		CODE(e, "\x48\xf7\xd8"); /* neg rax */
+		thread_var(e, 0x8b, RAX, env->tls_current);
+		mem(e, true, 0x39, RSP, RAX, SLOT, false); /* cmp rsp, current.slot */
+		slow_if(e, l, COND_BE);
+		store(e, RAX, RCX, PARENT);
+		zero(e, RCX, CHILD);
 		increment(e, RDX, RECORD(in->id, depth));
+		increment(e, RDX, RECORD(in->id, calls));
+		read_clock(e);
+		store(e, RAX, RCX, START);
+		store(e, RSP, RCX, SLOT);
+		thread_var(e, 0x89, RCX, env->tls_current);
+	} else {
+		increment(e, RDX, RECORD(in->id, calls));
+		store(e, RSP, RCX, SLOT);
 	}
-	increment(e, RDX, RECORD(in->id, calls));
-	store(e, RAX, RCX, KEY);
 	l->resume = here(e);
 	if (in->site->flags_in)
 		restore_flags(e, 0);
@@ -394,43 +406,37 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	lea(e, RSP, RSP, 8);
 }
 
-/* rcx = E + size, rdx = records, rax = now; uses rsi. E is not yet released. */
-static void emit_times(struct emitter *e, uint32_t id)
+/* rcx = E, the newest; rdx = records, rsi = now. Changes rax and rsi. */
+static void emit_times(struct emitter *e, const struct isa_env *env, uint32_t id)
 {
-	const int top = -SHADOW_ENTRY_SIZE; /* E's fields from rcx */
 	uint8_t *skip;
 
-	store(e, RSI, RSP, SAVE_RSI - 8);
-	mem(e, true, 0x2b, RAX, RCX, top + START, false); /* sub E.start, rax */
+	mem(e, true, 0x2b, RSI, RCX, START, false); /* sub E.start, rsi */
 	skip = jump_short(e, JAE_SHORT);
-	CODE(e, "\x31\xc0"); /* xor eax, eax: the clock ran backwards */
+	CODE(e, "\x31\xf6"); /* xor esi, esi: the clock ran backwards */
 	short_here(e, skip);
-	/* An enclosing entry on the same stack has a higher slot, a smaller key. */
-	load(e, RSI, RCX, 2 * top + KEY);
-	mem(e, true, 0x3b, RSI, RCX, top + KEY, false); /* cmp E.key, rsi */
+	load(e, RAX, RCX, PARENT);
+	thread_var(e, 0x89, RAX, env->tls_current);
+	mem(e, true, 0x01, RSI, RAX, CHILD, false); /* add rsi, parent.child */
+	mem(e, true, 0x39, RSI, RDX, RECORD(id, max), true); /* cmp rsi, max */
 	skip = jump_short(e, JAE_SHORT);
-	mem(e, true, 0x01, RAX, RCX, 2 * top + CHILD, false); /* add rax, parent.child */
+	mem(e, true, 0x89, RSI, RDX, RECORD(id, max), true);
 	short_here(e, skip);
-	mem(e, true, 0x39, RAX, RDX, RECORD(id, max), true); /* cmp rax, max */
+	move(e, RAX, RSI);
+	CODE(e, "\x48\xf7\xd0"); /* not rax */
+	mem(e, true, 0x39, RAX, RDX, RECORD(id, nmin), true);
 	skip = jump_short(e, JAE_SHORT);
-	mem(e, true, 0x89, RAX, RDX, RECORD(id, max), true);
-	short_here(e, skip);
-	move(e, RSI, RAX);
-	CODE(e, "\x48\xf7\xd6"); /* not rsi */
-	mem(e, true, 0x39, RSI, RDX, RECORD(id, nmin), true);
-	skip = jump_short(e, JAE_SHORT);
-	mem(e, true, 0x89, RSI, RDX, RECORD(id, nmin), true);
+	mem(e, true, 0x89, RAX, RDX, RECORD(id, nmin), true);
 	short_here(e, skip);
 	mem(e, true, 0xff, 1, RDX, RECORD(id, depth), true); /* dec depth */
 	skip = jump_short(e, JNZ_SHORT);
-	mem(e, true, 0x01, RAX, RDX, RECORD(id, total), true);
+	mem(e, true, 0x01, RSI, RDX, RECORD(id, total), true);
 	short_here(e, skip);
-	mem(e, true, 0x2b, RAX, RCX, top + CHILD, false); /* sub E.child, rax */
+	mem(e, true, 0x2b, RSI, RCX, CHILD, false); /* sub E.child, rsi */
 	skip = jump_short(e, JAE_SHORT);
-	CODE(e, "\x31\xc0");
+	CODE(e, "\x31\xf6");
 	short_here(e, skip);
-	mem(e, true, 0x01, RAX, RDX, RECORD(id, self), true);
-	load(e, RSI, RSP, SAVE_RSI - 8);
+	mem(e, true, 0x01, RSI, RDX, RECORD(id, self), true);
 }
 
 /*
@@ -446,8 +452,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	uint8_t **info)
 {
 	const struct isa_env *env = in->env;
-	const int top = -SHADOW_ENTRY_SIZE;
-	uint8_t *moved;
+	bool times = env->mode != MODE_COUNT;
 
 	/* rsp = S + 8 */
 	emit_mark(e);
@@ -455,46 +460,41 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	store(e, RDX, RSP, SAVE_RDX - 8);
 	if (in->site->flags_out)
 		save_flags(e, -8);
-	if (env->mode != MODE_COUNT)
+	if (times) {
+		store(e, RSI, RSP, SAVE_RSI - 8);
 		read_clock(e);
-	thread_var(e, 0x8b, RCX, env->tls_top); /* rcx = E + size */
-	byte(e, 0xba);				/* mov $8, edx */
-	word32(e, 8);
-	CODE(e, "\x48\x29\xe2"); /* sub rsp, rdx: -S */
-	mem(e, true, 0x39, RDX, RCX, top + KEY, false);
-	slow_if(e, l, COND_NE);
-	mem(e, false, 0x81, 7, RCX, top + FUNC, false); /* cmp $id, E.func */
-	word32(e, in->id);
-	slow_if(e, l, COND_NE);
+		move(e, RSI, RAX);
+	}
 	load_records(e, RDX, env);
 	slow_if(e, l, COND_E);
-	if (env->mode != MODE_COUNT)
-		emit_times(e, in->id);
-	load(e, RAX, RCX, top + RET);
+	load_entry(e, env, -8);
+	lea(e, RAX, RSP, -8);
+	mem(e, true, 0x39, RAX, RCX, SLOT, false); /* cmp rax, E.slot */
+	slow_if(e, l, COND_NE);
+	mem(e, true, 0x39, RDX, RCX, OWNER, false); /* cmp rdx, E.owner: after a fork they differ */
+	slow_if(e, l, COND_NE);
+	if (times) {
+		thread_var(e, 0x39, RCX, env->tls_current); /* cmp rcx, current */
+		slow_if(e, l, COND_NE);
+		emit_times(e, env, in->id);
+	}
+	load(e, RAX, RCX, RET);
 	store(e, RAX, RSP, -8);
 	lea(e, RSP, RSP, -8);
 	/* rsp = S */
 	row_cfa(e, 8);
 	row_in_slot(e);
-	zero(e, RCX, top + KEY);
-	zero(e, RCX, top + OWNER);
+	zero(e, RCX, SLOT);
 	increment(e, RDX, RECORD(in->id, returned));
-	lea(e, RDX, RCX, top);
-	move(e, RAX, RCX);
-	thread_var(e, 0x0fb1, RDX, env->tls_top); /* cmpxchg rdx, fs:[top] */
-	moved = jump_near(e, COND_NE);
 	l->leave = here(e);
+	if (times)
+		load(e, RSI, RSP, SAVE_RSI);
 	if (in->site->flags_out)
 		restore_flags(e, 0);
 	load(e, RAX, RSP, SAVE_RAX);
 	load(e, RCX, RSP, SAVE_RCX);
 	load(e, RDX, RSP, SAVE_RDX);
 	byte(e, 0xc3); /* ret */
-	/* A signal handler switched stacks meanwhile: leave a hole for the slow path to collect. */
-	near_here(e, moved);
-	mem(e, false, 0xc7, 0, RDX, FLAGS, false);
-	word32(e, SHADOW_RELEASED);
-	branch(e, JMP, e->at + l->leave);
 	row_in_shadow(e);
 	*info = slow_here(e, l, in->common->base + in->common->slow_exit);
 }
@@ -506,7 +506,6 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 	store(e, RDX, RSP, SAVE_RDX);
 	if (in->site->flags_in)
 		save_flags(e, 0);
-	CODE(e, "\x31\xc9"); /* xor ecx, ecx: no shadow entry */
 	load_records(e, RDX, in->env);
 	slow_if(e, l, COND_E);
 	increment(e, RDX, RECORD(in->id, calls));
@@ -710,7 +709,6 @@ static void stub_entry(struct emitter *e, const struct isa_env *env)
 	lea(e, RSP, RSP, -FRAME_SIZE);
 	row_cfa(e, FRAME_SIZE + 8);
 	store(e, RAX, RSP, FRAME_INFO);
-	store(e, RCX, RSP, FRAME_ENTRY);
 	stub_save(e, FRAME_SIZE + 8);
 	load(e, RDI, RSP, FRAME_SIZE);
 	store(e, RDI, RSP, FRAME_RET);

@@ -93,7 +93,8 @@ static void put_push(struct piece *piece, uint64_t ret)
 	put(piece, &high, 4);
 }
 
-static int put_same(struct piece *piece, const uint8_t *code, const struct insn *insn, uint64_t from)
+static int put_same(struct piece *piece, const uint8_t *code, const struct insn *insn,
+	uint64_t from)
 {
 	uint32_t start = piece->len;
 	int64_t moved = (int64_t)(from - (piece->at + start));
@@ -107,8 +108,8 @@ static int put_same(struct piece *piece, const uint8_t *code, const struct insn 
 }
 
 /* Turn call r/m into push and jmp r/m. The operand is read after the push. */
-static int put_call_indirect(
-	struct piece *piece, const uint8_t *code, const struct insn *insn, uint64_t from)
+static int put_call_indirect(struct piece *piece, const uint8_t *code, const struct insn *insn,
+	uint64_t from)
 {
 	uint8_t *modrm;
 	int err;
@@ -130,7 +131,8 @@ static int put_call(struct piece *piece, const struct mover *mover, uint64_t nex
 	return put_rel32(piece, target);
 }
 
-static int put_loop(struct piece *piece, const uint8_t *code, const struct insn *insn, uint64_t target)
+static int put_loop(struct piece *piece, const uint8_t *code, const struct insn *insn,
+	uint64_t target)
 {
 	put(piece, code, insn->rel_at); /* prefixes and opcode */
 	put(piece, (const uint8_t[]){ 2, 0xeb, 5, 0xe9 }, 4);
@@ -172,8 +174,7 @@ static int put_insn(struct piece *piece, const struct mover *mover, const uint8_
 	}
 }
 
-static int move_all(
-	const struct mover *mover, const uint8_t *code, uint8_t *out, size_t room)
+static int move_all(const struct mover *mover, const uint8_t *code, uint8_t *out, size_t room)
 {
 	struct x86_moved *moved = mover->moved;
 	struct insn insn;

@@ -31,8 +31,7 @@ enum class {
 
 /* A table of offsets that an indirect jump of funcs[index] may use. */
 struct table {
-	uint64_t addr;
-	uint64_t base; /* what the offsets count from */
+	uint64_t addr; /* its offsets count from there */
 	size_t index;
 };
 
@@ -240,7 +239,8 @@ static bool to_window(const struct scanner *s, const struct range *r, uint64_t t
 }
 
 /* A branch at @field, if there is one, goes to @target. */
-static void meet_branch(struct scanner *s, struct range *r, size_t field, uint64_t target, bool call)
+static void meet_branch(struct scanner *s, struct range *r, size_t field, uint64_t target,
+	bool call)
 {
 	bool own_entry = !call && (target == r->entry || target == r->start);
 
@@ -261,11 +261,10 @@ static void meet_rel8(struct scanner *s, struct range *r, size_t p)
 			r->text->addr + p + 2 + (int64_t)(int8_t)r->text->bytes[p + 1], false);
 }
 
-/* Length of a mov, lea, push or pop in one of their usual forms, else 0. */
+/* Length of a mov, lea, push or pop in one of their usual forms, else 0. Reads 10 bytes at most. */
 static size_t plain_len(const uint8_t *code)
 {
 	size_t at = (code[0] & 0xf0) == 0x40;
-	uint8_t modrm = code[at + 1];
 
 	if ((code[at] & 0xf0) == 0x50)
 		return at + 1;
@@ -273,14 +272,7 @@ static size_t plain_len(const uint8_t *code)
 		return at + 5;
 	if (code[at] != 0x89 && code[at] != 0x8b && code[at] != 0x8d)
 		return 0;
-	at += 2;
-	if (modrm >> 6 == 3)
-		return at;
-	if ((modrm & 7) == 4)
-		at++;
-	if (modrm >> 6 == 1)
-		return at + 1;
-	return modrm >> 6 == 2 || (modrm & 0xc7) == 5 ? at + 4 : at;
+	return at + 1 + x86_modrm_len(code + at + 1, 8);
 }
 
 /* Can an instruction that begins like this use condition flags? */
@@ -386,9 +378,10 @@ static void meet_rip(struct scanner *s, struct range *r, size_t p)
 	if (p > r->from && code[-1] == 0x8d)
 		note_start(s, target, FACT_REFERRED);
 	for (int i = 0; i < 4; i++) {
+		size_t end = p + 5 + immediates[i];
+
 		if (to_window(s, r, target + immediates[i]) && is_rip_field(&r->cursor, p + 1) &&
-			(r->cursor.lost || r->cursor.at + r->cursor.insn.len ==
-					p + 5 + immediates[i]))
+			(r->cursor.lost || r->cursor.at + r->cursor.insn.len == end))
 			land(s, target + immediates[i]);
 	}
 }
@@ -431,7 +424,8 @@ static bool insn_uses(const struct range *r)
 		return false;
 	if ((insn->opcode & 0xf8) == 0x58)
 		return true;
-	return (insn->opcode == 0x81 || insn->opcode == 0x83) && insn->modrm == 0xc4 && !insn->rex_b;
+	return (insn->opcode == 0x81 || insn->opcode == 0x83) && insn->modrm == 0xc4 &&
+		!insn->rex_b;
 }
 
 /* Could this ModRM byte belong to an instruction that takes 8 bytes from (%rsp) or (%rbp)? Behind a
@@ -552,7 +546,8 @@ static void scan_func(struct scanner *s, const struct isa_text *text, size_t ind
 }
 
 /* What follows a function, up to offset @next: padding, or else unknown code. */
-static void scan_gap(struct scanner *s, const struct isa_text *text, size_t index, size_t from, size_t next)
+static void scan_gap(struct scanner *s, const struct isa_text *text, size_t index, size_t from,
+	size_t next)
 {
 	uint64_t limit = s->module->funcs[index].limit - text->addr;
 
@@ -651,7 +646,7 @@ static const uint8_t *table_bytes(const struct isa_module *module, uint64_t addr
 static void add_table(struct scanner *s, size_t index, uint64_t addr)
 {
 	if (s->tables)
-		s->tables[s->ntables] = (struct table){ .addr = addr, .base = addr, .index = index };
+		s->tables[s->ntables] = (struct table){ .addr = addr, .index = index };
 	s->ntables++;
 }
 
@@ -712,7 +707,7 @@ static void read_table(struct scanner *s, const struct table *table, uint64_t en
 	if (end - table->addr < room)
 		room = end - table->addr;
 	for (size_t at = 0; at + 4 <= room; at += 4) {
-		uint64_t target = table->base + (int64_t)read_s32(bytes + at);
+		uint64_t target = table->addr + (int64_t)read_s32(bytes + at);
 		uint32_t bit;
 
 		if (!x86_text_at(s->module, target))

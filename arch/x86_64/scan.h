@@ -55,6 +55,9 @@ size_t x86_func_at(const struct isa_module *module, uint64_t addr);
  * nothing calls it or takes its address? */
 bool x86_scan_jumped_to(const struct isa_module *module, size_t index);
 
+/* Length of a ModRM byte with its SIB byte and displacement, or 0 when @room does not hold them. */
+size_t x86_modrm_len(const uint8_t *modrm, size_t room);
+
 /* Length of the nop that begins at @code, or 0. */
 size_t x86_nop_len(const uint8_t *code, size_t room);
 

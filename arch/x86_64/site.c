@@ -41,10 +41,31 @@ static struct code code_of(const struct isa_module *module, const struct isa_fun
 	return code;
 }
 
+size_t x86_modrm_len(const uint8_t *modrm, size_t room)
+{
+	uint8_t mod, base;
+	size_t len = 1;
+
+	if (room == 0)
+		return 0;
+	mod = modrm[0] >> 6;
+	base = modrm[0] & 7;
+	if (mod != 3 && base == 4) {
+		if (room < 2)
+			return 0;
+		base = modrm[1] & 7;
+		len = 2;
+	}
+	if (mod == 1)
+		len += 1;
+	else if (mod == 2 || (mod == 0 && base == 5))
+		len += 4;
+	return len <= room ? len : 0;
+}
+
 size_t x86_nop_len(const uint8_t *code, size_t room)
 {
-	size_t at = 0;
-	uint8_t modrm;
+	size_t at = 0, operand;
 
 	while (at < room && (code[at] == 0x66 || code[at] == 0x2e))
 		at++;
@@ -52,15 +73,9 @@ size_t x86_nop_len(const uint8_t *code, size_t room)
 		return at + 1;
 	if (room - at < 3 || code[at] != 0x0f || code[at + 1] != 0x1f)
 		return 0;
-	modrm = code[at + 2];
-	at += 3;
-	if (modrm >> 6 != 3 && (modrm & 7) == 4)
-		at++;
-	if (modrm >> 6 == 1)
-		at += 1;
-	else if (modrm >> 6 == 2 || (modrm & 0xc7) == 5)
-		at += 4;
-	return at <= room && at <= 15 ? at : 0;
+	operand = x86_modrm_len(code + at + 2, room - at - 2);
+	at += 2 + operand;
+	return operand && at <= 15 ? at : 0;
 }
 
 bool x86_is_padding(const uint8_t *code, size_t n)
@@ -401,8 +416,7 @@ static void settle_hop(const struct isa_module *module, size_t index)
 {
 	struct x86_func *state = state_of(module, index);
 
-	if (state->choice != SITE_REFUSED || !state->hop_len ||
-		!undisturbed(state, state->hop_len))
+	if (state->choice != SITE_REFUSED || !state->hop_len || !undisturbed(state, state->hop_len))
 		return;
 	state->hop = take_padding(module, index);
 	if (!state->hop)

@@ -39,6 +39,6 @@ uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour);
 int x86_patch(const struct isa_emit *in, struct isa_patch patches[2]);
 /* cie.c */
-size_t x86_cie(enum isa_cie which, uint64_t nodes, uint8_t *out, size_t room);
+size_t x86_cie(enum isa_cie which, uint64_t root, uint8_t *out, size_t room);
 
 #endif

@@ -6,6 +6,7 @@ Programs are built from Debian's sources, or are those of this machine. Each cas
 then traced; output, files and exit status must be the same, and the report must add up.
 """
 import argparse
+import collections
 import functools
 import glob
 import os
@@ -126,7 +127,7 @@ def cases(sources):
         yield Case(f"python {test}", functools.partial(python_test, sources),
                    ["-m", "test", "-q", "--randseed=1", test], env={
                        **hash_seed, "PYTHONPATH": os.path.join(sources.root, "python-tests")},
-                   volatile=rb"(in |duration: |load avg: )[\d.:hms ]+|test_python_\S+|0x[0-9a-f]+",
+                   volatile=rb"(in |duration: |load avg: )[\d.]+ ?\w+|test_python_\S+|0x[0-9a-f]+",
                    files=False, quick=test in ("test_json", "test_generators"))
     yield Case("perl", machine("perl"), [f"{HERE}/work.pl"], env={"PERL_HASH_SEED": "0"}, quick=True)
     yield Case("perl with all libraries", machine("perl"), [f"{HERE}/work.pl"], modules="*",
@@ -207,11 +208,13 @@ def check_case(case, path, build, work):
 def summary(report, root):
     """Of the main process: functions traced, called, skipped; of all: calls."""
     rows = [row for row in report.functions if row["pid"] == root]
-    skips = sum(row["pid"] == root for row in report.skipped)
+    reasons = collections.Counter(row["reason"] for row in report.skipped if row["pid"] == root)
+    skips = sum(reasons.values())
+    mostly = "".join(f", mostly {reason}" for reason, _ in reasons.most_common(1))
     called = sum(row["calls"] > 0 for row in rows)
     calls = sum(row["calls"] for row in report.functions)
     share = 100 * len(rows) / max(1, len(rows) + skips)
-    return (f"{len(rows)} functions traced ({share:.1f} %), {skips} skipped, {called} called, {calls} "
+    return (f"{len(rows)} functions traced ({share:.1f} %), {skips} skipped{mostly}, {called} called, {calls} "
             f"calls in {len(report.json['processes'])} processes")
 
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 # ftr-report as its users run it, over generated data files.
 # usage: run.sh BUILD_DIR
+# shellcheck disable=SC2086 # options are split on purpose
 set -u
 build=${1:?usage: run.sh BUILD_DIR}
 report=$build/ftr-report

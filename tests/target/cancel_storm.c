@@ -7,6 +7,8 @@
  * flags: -O2 -pthread
  * expect: thread_main calls=200 returned=0 unwound=200
  * expect: cleanup calls=200 returned=200
+ * expect: leaf open=0
+ * expect: middle open=0
  * expect: after calls=200 returned=200
  */
 #include "target.h"

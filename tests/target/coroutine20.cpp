@@ -4,6 +4,7 @@
  *
  * flags: -std=c++20 -O2
  * flags: -std=c++20 -O0
+ * stacks: several
  * expect: consume calls=1000 returned=966 unwound=34
  * expect: take calls=100
  */

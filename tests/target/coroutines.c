@@ -6,6 +6,7 @@
  * flags: -O2 -pthread
  * flags: -O0 -pthread
  * flags: clang -O2 -pthread
+ * stacks: several
  * expect: step calls=1500
  * expect: deep calls=1500
  * expect: yield calls=1002 open=1

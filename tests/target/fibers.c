@@ -2,13 +2,15 @@
 /*
  * Fibers switched by hand, with stacks carved out of the thread's own stack (above live frames and
  * below them), out of static memory and out of the heap; and a signal stack inside the own stack.
+ * Fibers inside the own stack are gone when the frame that held them returns.
  *
  * flags: -O2
  * flags: -O0
  * flags: clang -O2
  * needs: x86_64
- * expect: fiber_main calls=4 open=4
- * expect: pass calls=400 open=4
+ * stacks: several
+ * expect: fiber_main calls=4 returned=0
+ * expect: pass calls=400 returned=396
  * expect: inner calls=796
  * expect: outside calls=404
  * expect: on_signal calls=100

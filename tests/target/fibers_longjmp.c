@@ -5,6 +5,7 @@
  * flags: -O2 -U_FORTIFY_SOURCE
  * flags: -O0
  * flags: clang -O2
+ * stacks: several
  * expect: fiber calls=3 open=3
  * expect: deep calls=900 returned=891 open=9
  * expect: outside calls=300

@@ -8,6 +8,7 @@
  * expect: work calls=1100
  * expect: new_function calls=1
  * expect: thread_main calls=10
+ * expect: child:work calls=1
  * lost: possible
  */
 #define _GNU_SOURCE

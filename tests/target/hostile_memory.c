@@ -5,7 +5,8 @@
  *
  * flags: -O2 -pthread
  * expect: after calls=10
- * maybe: work calls=2000
+ * expect: work calls=2000
+ * expect: thread_main calls=20
  * lost: possible
  */
 #include "target.h"
@@ -23,8 +24,9 @@ static NOIPA void after(void)
 	HIT();
 }
 
-static void *thread_main(void *arg)
+static NOIPA void *thread_main(void *arg)
 {
+	HIT();
 	for (int i = 0; i < 100; i++)
 		work();
 	return NULL;

@@ -6,6 +6,7 @@
  * needs: root
  * expect: work calls=110
  * expect: thread_main calls=10
+ * expect: child:work calls=1
  * lost: possible
  */
 #define _GNU_SOURCE

@@ -13,7 +13,7 @@
  * expect: _ZN4PairIilEplERKS0_ calls=10
  * expect: _ZN7Derived6secondEv calls=20
  * expect: _ZN7Derived5cloneEv calls=20
- * expect: _Z95a_name_that_goes_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_to_100v calls=10
+ * expect: _Z96a_name_that_goes_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_to_100v calls=10
  */
 #include "target.h"
 
@@ -103,7 +103,7 @@ NOIPA Derived *Derived::clone()
 
 NOIPA int LONG_NAME()
 {
-	HIT_AS("_Z95a_name_that_goes_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_"
+	HIT_AS("_Z96a_name_that_goes_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_on_and_"
 	       "on_and_on_to_100v");
 	return 1;
 }

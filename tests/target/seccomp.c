@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls forbidden after the start, all but those the program needs: a traced function called
- * for the first time makes none.
+ * The strict mode of seccomp: all system calls but four kill. A traced function called for the first
+ * time makes none. (It also makes rdtsc fault, so that no time can be taken.)
  *
+ * mode: count
  * flags: -O2
  * flags: -O0
  * expect: before calls=10

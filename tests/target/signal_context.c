@@ -3,8 +3,8 @@
  * A handler that changes where the program goes on: it lets the interrupted code call a traced
  * function, as preemptive run-time systems do, or skips the faulting instruction.
  *
- * flags: -O2
- * flags: -O0
+ * flags: -O2 -mno-red-zone
+ * flags: -O0 -mno-red-zone
  * needs: x86_64
  * expect: injected calls=50
  * expect: on_signal calls=100
@@ -22,8 +22,7 @@ static volatile int inject;
 void injected(void);
 extern unsigned long injected_calls;
 __asm__(".text\n.globl injected\n.type injected, @function\n"
-	"injected:\n\tpushf\n\tincq injected_calls(%rip)\n\tpopf\n\tlea -128(%rsp), %rsp\n\t"
-	"lea 128(%rsp), %rsp\n\tret $128\n.size injected, .-injected\n"
+	"injected:\n\tpushf\n\tincq injected_calls(%rip)\n\tpopf\n\tret\n.size injected, .-injected\n"
 	".bss\n.globl injected_calls\ninjected_calls: .zero 8\n.text\n");
 
 static NOIPA void on_signal(int number, siginfo_t *info, void *arg)
@@ -34,8 +33,8 @@ static NOIPA void on_signal(int number, siginfo_t *info, void *arg)
 	HIT();
 	regs[REG_RIP] += 2; /* the length of ud2 */
 	if (inject) {
-		/* a call from there, behind the red zone */
-		regs[REG_RSP] -= 128 + 8;
+		/* a call from there; there is no red zone */
+		regs[REG_RSP] -= 8;
 		*(greg_t *)regs[REG_RSP] = regs[REG_RIP];
 		regs[REG_RIP] = (greg_t)injected;
 	}

@@ -17,6 +17,7 @@
 #include <unwind.h>
 
 static jmp_buf env;
+static _Unwind_Word main_frame; /* an address inside it */
 static struct _Unwind_Exception foreign;
 
 static NOIPA void cleanup(void)
@@ -40,9 +41,9 @@ static NOIPA void raise_foreign(void)
 }
 
 static _Unwind_Reason_Code stop(int, _Unwind_Action actions, _Unwind_Exception_Class,
-	struct _Unwind_Exception *, struct _Unwind_Context *, void *)
+	struct _Unwind_Exception *, struct _Unwind_Context *context, void *)
 {
-	if (actions & _UA_END_OF_STACK)
+	if (actions & _UA_END_OF_STACK || _Unwind_GetCFA(context) > main_frame)
 		longjmp(env, 1);
 	return _URC_NO_REASON;
 }
@@ -78,6 +79,7 @@ int main()
 {
 	volatile int sum = 0;
 
+	main_frame = (_Unwind_Word)&sum;
 	for (volatile int i = 0; i < 20; i++) {
 		sum = sum + catch_foreign();
 		if (setjmp(env) == 0)

@@ -5,7 +5,7 @@
  * chance, those made after each jump are not.
  *
  * expect: after calls=4000 returned=4000
- * expect: on_timer calls=2000 returned=0 unwound=2000
+ * expect: on_timer calls=2000 left=2000
  */
 #define _GNU_SOURCE
 #include "target.h"

@@ -6,7 +6,7 @@
  * expect: leaf calls=6000000
  * expect: middle calls=3000000
  * expect: in_handler calls=2000
- * expect: on_timer calls=2000
+ * expect: on_timer calls>=2000
  * expect: below_handler calls=12000
  */
 #define _GNU_SOURCE
@@ -36,7 +36,9 @@ static NOIPA void on_timer(int number)
 {
 	struct itimerval off = {{0, 0}, {0, 0}};
 
-	HIT();
+	/* one more may have been pending when the timer was stopped */
+	if (taken == SIGNALS)
+		return;
 	in_handler();
 	if (++taken == SIGNALS)
 		setitimer(ITIMER_REAL, &off, NULL);

@@ -77,7 +77,7 @@ function before_data
 	mov	(%rip), %eax		/* reads its own ret and the data behind */
 	ret
 end before_data
-	.byte	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90
+	.byte	0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77
 	.balign	32
 
 /* loops to the first instruction and into the window */

@@ -212,8 +212,7 @@ void made_swap_counts(uint8_t *bytes)
 			2, 4);
 	made_reverse(bytes, 1, 8);
 	made_reverse(bytes + offsetof(struct counts_header, version), 4, 4);
-	made_reverse(bytes + offsetof(struct counts_header, start_time), 1, 8);
-	made_reverse(bytes + offsetof(struct counts_header, wall_ns), 1, 8);
+	made_reverse(bytes + offsetof(struct counts_header, start_time), 4, 8);
 	made_reverse(bytes + offsetof(struct counts_header, mode), 4, 4);
 	made_reverse(bytes + offsetof(struct counts_header, first), 7, 8);
 	made_reverse(bytes + offsetof(struct counts_header, nblocks), 6, 4);
@@ -276,10 +275,15 @@ void made_write_counts(const char *dir, const struct made_counts *counts, uint32
 void made_this_boot(uint64_t boot_id[2])
 {
 	FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
+	unsigned int part[4];
+	unsigned long long node;
 
-	if (!file || fread(boot_id, 1, 16, file) != 16)
+	if (!file || fscanf(file, "%8x-%4x-%4x-%4x-%12llx", &part[0], &part[1], &part[2], &part[3],
+			     &node) != 5)
 		abort();
 	fclose(file);
+	boot_id[0] = (uint64_t)part[0] << 32 | part[1] << 16 | part[2];
+	boot_id[1] = (uint64_t)part[3] << 48 | node;
 }
 
 uint64_t made_start_time(int pid)

@@ -336,6 +336,7 @@ Test(ehframe, says_where_the_return_address_is)
 			{ { 0, 0, 7 }, { 1, 0, UNKNOWN }, { 2, -8, 7 } }, 3 },
 		{ "args_size and the like", { 0x2e, 16, 0x2d, 0x2f, 3, 1, 0x41, 0x0e, 16 }, 9,
 			{ { 0, 0, 7 }, { 1, 8, 7 } }, 2 },
+		{ "negative offset", { 0x41, 0x2f, 16, 2 }, 4, { { 0, 0, 7 }, { 1, 24, 7 } }, 2 },
 		{ "undefined from the start", { 0x07, 16 }, 2, { { 0 } }, 0 },
 		{ "unknown instruction", { 0x41, 0x0e, 16, 0x41, 0x3f }, 5,
 			{ { 0, 0, 7 }, { 1, 8, 7 }, { 2, 0, UNKNOWN } }, 3 },

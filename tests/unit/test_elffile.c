@@ -229,6 +229,7 @@ Test(elffile, reads_notes)
 	} rows[] = {
 		{ "the first", { 4, 0, NT_GNU_BUILD_ID }, 5, true },
 		{ "cut off", { 4, 0, NT_GNU_BUILD_ID }, 900, false },
+		{ "cut off near its end", { 4, 0, NT_GNU_BUILD_ID }, 9, false },
 		{ "another type", { 4, 0, NT_GNU_ABI_TAG }, 5, false },
 		{ "endless", { 4, 0xffffffff, NT_GNU_ABI_TAG }, 5, false },
 		{ "endless name", { 0xffffffff, 0, NT_GNU_BUILD_ID }, 5, false },
@@ -290,18 +291,20 @@ Test(elffile, finds_eh_frame_without_section_headers)
 		const char *what;
 		uint8_t head[2];
 		int32_t distance; /* from the pointer to the records */
+		uint32_t last;	  /* length of a third record */
 		uint64_t size;
 	} rows[] = {
-		{ "usual", { 1, 0x1b }, 12, 4 + 8 + 12 + 8 },
-		{ "unknown version", { 2, 0x1b }, 12, 0 },
-		{ "unknown encoding", { 1, 0x3b }, 12, 0 },
-		{ "points outside", { 1, 0x1b }, 0x7000000, 0 },
+		{ "usual", { 1, 0x1b }, 12, 0, 4 + 8 + 12 + 8 },
+		{ "up to what does not fit", { 1, 0x1b }, 12, MAKE_SIZE, 4 + 8 + 12 + 8 },
+		{ "unknown version", { 2, 0x1b }, 12, 0, 0 },
+		{ "unknown encoding", { 1, 0x3b }, 12, 0, 0 },
+		{ "points outside", { 1, 0x1b }, 0x7000000, 0, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		/* header, then at 16: a record of 8, one of 8 with a 64-bit length, the end */
+		/* header, then at 16: a record of 8, one of 8 with a 64-bit length, the last */
 		uint32_t words[32] = { 0, (uint32_t)rows[i].distance, 0, 0, 8, 0, 0, 0xffffffff, 8,
-			0, 1, 1, 0, 77 };
+			0, 1, 1, rows[i].last, 77 };
 		struct elffile elf;
 		const char *why;
 		uint64_t at;

@@ -52,6 +52,7 @@ static struct {
 	uint8_t after[2 * DATA_SIZE]; /* memory after the original's run */
 	struct state *state;	      /* of the run */
 	volatile sig_atomic_t running;
+	unsigned int runs, faults; /* of originals */
 	gregset_t regs; /* of the test itself */
 	struct _libc_fpstate fp;
 } machine;
@@ -170,7 +171,8 @@ static uint8_t *map_code(uint64_t addr, size_t size)
 static void machine_start(void)
 {
 	static const int signals[] = { SIGTRAP, SIGSEGV, SIGBUS, SIGFPE, SIGILL };
-	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct sigaction action = { .sa_sigaction = on_signal,
+		.sa_flags = SA_SIGINFO | SA_ONSTACK };
 	static uint8_t room[1 << 17];
 	stack_t stack = { .ss_sp = room, .ss_size = sizeof(room) };
 
@@ -284,6 +286,8 @@ static const char *run_both(const struct window *w, const uint8_t *copy,
 	memcpy(machine.code + (WINDOW - HOME), w->bytes, w->len);
 	original.rip = WINDOW;
 	run(&original);
+	machine.runs++;
+	machine.faults += original.signal != SIGTRAP;
 	memcpy(machine.after, (const void *)DATA, sizeof(machine.after));
 
 	memset(machine.code + (WINDOW - HOME), 0xcc, w->len);
@@ -347,13 +351,15 @@ static const struct {
 	{ "testb $imm8 at (%rip)", { 7, { 0xf6, 0x05, 0, 0x90, 0, 0, 1 } } },
 	{ "vmovdqu from (%rip)", { 8, { 0xc5, 0xfa, 0x6f, 0x05, 0, 0x90, 0, 0 } } },
 	{ "movups from (%rip)", { 7, { 0x0f, 0x10, 0x05, 0, 0x90, 0, 0 } } },
-	{ "pcmpistri $imm8 of (%rip)", { 10, { 0x66, 0x0f, 0x3a, 0x63, 0x0d, 0, 0x90, 0, 0, 0x0c } } },
+	{ "pcmpistri $imm8 of (%rip)",
+		{ 10, { 0x66, 0x0f, 0x3a, 0x63, 0x0d, 0, 0x90, 0, 0, 0x0c } } },
 	{ "two (%rip) operands", { 14, { 0x48, 0x8b, 0x05, 0, 0x90, 0, 0,
 					       0x48, 0x8b, 0x1d, 8, 0x90, 0, 0 } } },
 	{ "je rel8", { 5, { 0x85, 0xc0, 0x74, 0x10, 0x90 } } },
 	{ "jne rel8 backwards", { 5, { 0x85, 0xc0, 0x75, 0xe0, 0x90 } } },
-	{ "every condition", { 20, { 0x70, 0x20, 0x71, 0x20, 0x72, 0x20, 0x73, 0x20, 0x76, 0x20,
-					    0x78, 0x20, 0x7a, 0x20, 0x7c, 0x20, 0x7e, 0x20, 0x7f, 0x20 } } },
+	{ "every condition",
+		{ 20, { 0x70, 0x20, 0x71, 0x20, 0x72, 0x20, 0x73, 0x20, 0x76, 0x20,
+			      0x78, 0x20, 0x7a, 0x20, 0x7c, 0x20, 0x7e, 0x20, 0x7f, 0x20 } } },
 	{ "ja rel32", { 6, { 0x0f, 0x87, 0, 0x20, 0, 0 } } },
 	{ "jg rel32 with hint", { 7, { 0x3e, 0x0f, 0x8f, 0, 0x20, 0, 0 } } },
 	{ "bnd jae rel8", { 5, { 0xf2, 0x73, 0x20, 0x90, 0x90 } } },
@@ -434,31 +440,56 @@ static const struct {
 	uint64_t at;
 	struct window window;
 } answers[] = {
-	{ "xbegin", -EINVAL, 0x1000, 0, 0x2000, { 6, { 0xc7, 0xf8, 0, 1, 0, 0 } } },
-	{ "jmp rel16", -EINVAL, 0x1000, 0, 0x2000, { 6, { 0x66, 0xe9, 0, 1, 0, 0 } } },
-	{ "je with operand size", -EINVAL, 0x1000, 0, 0x2000, { 7, { 0x66, 0x0f, 0x84, 0, 1, 0, 0 } } },
-	{ "ret with operand size", -EINVAL, 0x1000, 0, 0x2000, { 2, { 0x66, 0xc3 } } },
-	{ "syscall", -EINVAL, 0x1000, 0, 0x2000, { 7, { 0xb8, 1, 0, 0, 0, 0x0f, 0x05 } } },
-	{ "int3", -EINVAL, 0x1000, 0, 0x2000, { 1, { 0xcc } } },
-	{ "int 0x80", -EINVAL, 0x1000, 0, 0x2000, { 2, { 0xcd, 0x80 } } },
-	{ "far call", -EINVAL, 0x1000, 0, 0x2000, { 2, { 0xff, 0x1f } } },
-	{ "call *8(%rsp)", -EINVAL, 0x1000, 0, 0x2000, { 4, { 0xff, 0x54, 0x24, 8 } } },
-	{ "call *(%rsp,%rax)", -EINVAL, 0x1000, 0, 0x2000, { 3, { 0xff, 0x14, 0x04 } } },
-	{ "call *%rsp", -EINVAL, 0x1000, 0, 0x2000, { 2, { 0xff, 0xd4 } } },
-	{ "call, then more", -EINVAL, 0x1000, 0, 0x2000, { 6, { 0xe8, 0, 1, 0, 0, 0x90 } } },
-	{ "call into the window", -EINVAL, 0x1000, 0, 0x2000, { 7, { 0x90, 0x90, 0xe8, 0xfa, 0xff, 0xff, 0xff } } },
-	{ "jump into an instruction", -EINVAL, 0x1000, 0, 0x2000, { 7, { 0xeb, 1, 0xb8, 1, 2, 3, 4 } } },
-	{ "32-bit (%rip)", -EINVAL, 0x1000, 0, 0x2000, { 7, { 0x67, 0x8b, 0x05, 0, 1, 0, 0 } } },
-	{ "no instruction", -EINVAL, 0x1000, 0, 0x2000, { 5, { 0x06, 0x90, 0x90, 0x90, 0x90 } } },
-	{ "cut off", -EINVAL, 0x1000, 0, 0x2000, { 4, { 0xe9, 0, 0, 0 } } },
-	{ "empty", -EINVAL, 0x1000, 0, 0x2000, { 0, { 0 } } },
-	{ "jmp, just in reach", 0, 0x70001000, 0, 0x1000, { 5, { 0xe9, 0xff, 0xff, 0xff, 0x0f } } },
-	{ "jmp, one too far", -ERANGE, 0x70001000, 0, 0x1000, { 5, { 0xe9, 0, 0, 0, 0x10 } } },
-	{ "operand, just in reach", 0, 0x80001000, 0, 0x1000, { 6, { 0x8b, 0x05, 0xff, 0xff, 0xff, 0xff } } },
-	{ "operand, one too far", -ERANGE, 0x80001000, 0, 0x1000, { 6, { 0x8b, 0x05, 0, 0, 0, 0 } } },
-	{ "operand, just in reach backwards", 0, 0x1000, 0, 0x80001000, { 6, { 0x8b, 0x05, 0, 0, 0, 0 } } },
-	{ "operand, one too far backwards", -ERANGE, 0x1000, 0, 0x80001000, { 6, { 0x8b, 0x05, 0xff, 0xff, 0xff, 0xff } } },
-	{ "the bias counts", -ERANGE, 0x1000, 0x100000000, 0x2000, { 6, { 0x8b, 0x05, 0, 0, 0, 0 } } },
+	{ "xbegin", -EINVAL, 0x1000, 0, 0x2000,
+		{ 6, { 0xc7, 0xf8, 0, 1, 0, 0 } } },
+	{ "jmp rel16", -EINVAL, 0x1000, 0, 0x2000,
+		{ 6, { 0x66, 0xe9, 0, 1, 0, 0 } } },
+	{ "je with operand size", -EINVAL, 0x1000, 0, 0x2000,
+		{ 7, { 0x66, 0x0f, 0x84, 0, 1, 0, 0 } } },
+	{ "ret with operand size", -EINVAL, 0x1000, 0, 0x2000,
+		{ 2, { 0x66, 0xc3 } } },
+	{ "syscall", -EINVAL, 0x1000, 0, 0x2000,
+		{ 7, { 0xb8, 1, 0, 0, 0, 0x0f, 0x05 } } },
+	{ "int3", -EINVAL, 0x1000, 0, 0x2000,
+		{ 1, { 0xcc } } },
+	{ "int 0x80", -EINVAL, 0x1000, 0, 0x2000,
+		{ 2, { 0xcd, 0x80 } } },
+	{ "far call", -EINVAL, 0x1000, 0, 0x2000,
+		{ 2, { 0xff, 0x1f } } },
+	{ "call *8(%rsp)", -EINVAL, 0x1000, 0, 0x2000,
+		{ 4, { 0xff, 0x54, 0x24, 8 } } },
+	{ "call *(%rsp,%rax)", -EINVAL, 0x1000, 0, 0x2000,
+		{ 3, { 0xff, 0x14, 0x04 } } },
+	{ "call *%rsp", -EINVAL, 0x1000, 0, 0x2000,
+		{ 2, { 0xff, 0xd4 } } },
+	{ "call, then more", -EINVAL, 0x1000, 0, 0x2000,
+		{ 6, { 0xe8, 0, 1, 0, 0, 0x90 } } },
+	{ "call into the window", -EINVAL, 0x1000, 0, 0x2000,
+		{ 7, { 0x90, 0x90, 0xe8, 0xfa, 0xff, 0xff, 0xff } } },
+	{ "jump into an instruction", -EINVAL, 0x1000, 0, 0x2000,
+		{ 7, { 0xeb, 1, 0xb8, 1, 2, 3, 4 } } },
+	{ "32-bit (%rip)", -EINVAL, 0x1000, 0, 0x2000,
+		{ 7, { 0x67, 0x8b, 0x05, 0, 1, 0, 0 } } },
+	{ "no instruction", -EINVAL, 0x1000, 0, 0x2000,
+		{ 5, { 0x06, 0x90, 0x90, 0x90, 0x90 } } },
+	{ "cut off", -EINVAL, 0x1000, 0, 0x2000,
+		{ 4, { 0xe9, 0, 0, 0 } } },
+	{ "empty", -EINVAL, 0x1000, 0, 0x2000,
+		{ 0, { 0 } } },
+	{ "jmp, just in reach", 0, 0x70001000, 0, 0x1000,
+		{ 5, { 0xe9, 0xff, 0xff, 0xff, 0x0f } } },
+	{ "jmp, one too far", -ERANGE, 0x70001000, 0, 0x1000,
+		{ 5, { 0xe9, 0, 0, 0, 0x10 } } },
+	{ "operand, just in reach", 0, 0x80001000, 0, 0x1000,
+		{ 6, { 0x8b, 0x05, 0xff, 0xff, 0xff, 0xff } } },
+	{ "operand, one too far", -ERANGE, 0x80001000, 0, 0x1000,
+		{ 6, { 0x8b, 0x05, 0, 0, 0, 0 } } },
+	{ "operand, just in reach backwards", 0, 0x1000, 0, 0x80001000,
+		{ 6, { 0x8b, 0x05, 0, 0, 0, 0 } } },
+	{ "operand, one too far backwards", -ERANGE, 0x1000, 0, 0x80001000,
+		{ 6, { 0x8b, 0x05, 0xff, 0xff, 0xff, 0xff } } },
+	{ "the bias counts", -ERANGE, 0x1000, 0x100000000, 0x2000,
+		{ 6, { 0x8b, 0x05, 0, 0, 0, 0 } } },
 };
 
 Test(relocate, refusals_and_reach)
@@ -651,7 +682,9 @@ Test(relocate, windows_of_libraries, .timeout = 280)
 	free(pool.list);
 	free(pool.slots);
 	cr_log_info("seed %u: %zu distinct windows of %u compared, %u rounds each; left out: %u "
-		    "store to thread memory, %u unsteady; %u files absent",
-		SEED, pool.count, pool.seen, ROUNDS, pool.thread, pool.unsteady, absent);
+		    "store to thread memory, %u unsteady; %u of %u rounds ended in a fault; "
+		    "%u files absent",
+		SEED, pool.count, pool.seen, ROUNDS, pool.thread, pool.unsteady, machine.faults,
+		machine.runs, absent);
 	cr_expect(absent == sizeof(paths) / sizeof(paths[0]) || pool.count > 1000);
 }

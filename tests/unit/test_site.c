@@ -200,17 +200,20 @@ static const struct row rows[] = {
 		.lands = 6 },
 	/* push; mov; lea DATA(%rip),%rdx; movslq (%rdx,%rdi,4),%rax; add %rdx,%rax; jmp *%rax */
 	{ .name = "a jump table inside",
-		CODE("\x55\x48\x89\xe5\x31\xc0\x48\x8d\x15\xf3\x0f\x00\x00\x48\x63\x04\xba\x48\x01\xd0\xff\xe0\xc3"),
+		CODE("\x55\x48\x89\xe5\x31\xc0\x48\x8d\x15\xf3\x0f\x00\x00\x48\x63\x04"
+		     "\xba\x48\x01\xd0\xff\xe0\xc3"),
 		FUNCS({ 0, 23, 0, 0, -1 }),
 		REFUSED(REASON_JUMP_TABLE),
 		.table = { 22 - 0x1000, 4 - 0x1000 } },
 	{ .name = "a jump table to the entry",
-		CODE("\x55\x48\x89\xe5\x31\xc0\x48\x8d\x15\xf3\x0f\x00\x00\x48\x63\x04\xba\x48\x01\xd0\xff\xe0\xc3"),
+		CODE("\x55\x48\x89\xe5\x31\xc0\x48\x8d\x15\xf3\x0f\x00\x00\x48\x63\x04"
+		     "\xba\x48\x01\xd0\xff\xe0\xc3"),
 		FUNCS({ 0, 23, 0, 0, -1 }),
 		REFUSED(REASON_LOOP_TO_ENTRY),
 		.table = { 22 - 0x1000, 0 - 0x1000 } },
 	{ .name = "a jump table behind the window",
-		CODE("\x55\x48\x89\xe5\x31\xc0\x48\x8d\x15\xf3\x0f\x00\x00\x48\x63\x04\xba\x48\x01\xd0\xff\xe0\xc3"),
+		CODE("\x55\x48\x89\xe5\x31\xc0\x48\x8d\x15\xf3\x0f\x00\x00\x48\x63\x04"
+		     "\xba\x48\x01\xd0\xff\xe0\xc3"),
 		FUNCS({ 0, 23, 0, 0, -1 }),
 		GETS(SITE_SEVERAL, REASON_NONE, 0, 6),
 		.table = { 22 - 0x1000, 6 - 0x1000 } },
@@ -369,24 +372,29 @@ static const struct row rows[] = {
 		GETS(SITE_ONE, REASON_READS_RETURN, 0, 5),
 		.entry_only = true },
 	{ .name = "a fragment",
-		CODE("\x85\xff\x90\x90\x0f\x84\x07\x00\x00\x00\xc3\x90\x90\x90\x90\x90\x90\xb8\x01\x00\x00\x00\xc3"),
+		CODE("\x85\xff\x90\x90\x0f\x84\x07\x00\x00\x00\xc3\x90\x90\x90\x90\x90"
+		     "\x90\xb8\x01\x00\x00\x00\xc3"),
 		FUNCS({ 0, 11, 0, 0, -1 }, { 17, 23, 0, true, -1 }),
 		REFUSED(REASON_FRAGMENT), .index = 1 },
 	{ .name = "the same with a name",
-		CODE("\x85\xff\x90\x90\x0f\x84\x07\x00\x00\x00\xc3\x90\x90\x90\x90\x90\x90\xb8\x01\x00\x00\x00\xc3"),
+		CODE("\x85\xff\x90\x90\x0f\x84\x07\x00\x00\x00\xc3\x90\x90\x90\x90\x90"
+		     "\x90\xb8\x01\x00\x00\x00\xc3"),
 		FUNCS({ 0, 11, 0, 0, -1 }, { 17, 23, 0, false, -1 }),
 		GETS(SITE_ONE, REASON_NONE, 0, 5), .index = 1 },
 	{ .name = "the same with its address in data",
-		CODE("\x85\xff\x90\x90\x0f\x84\x07\x00\x00\x00\xc3\x90\x90\x90\x90\x90\x90\xb8\x01\x00\x00\x00\xc3"),
+		CODE("\x85\xff\x90\x90\x0f\x84\x07\x00\x00\x00\xc3\x90\x90\x90\x90\x90"
+		     "\x90\xb8\x01\x00\x00\x00\xc3"),
 		FUNCS({ 0, 11, 0, 0, -1 }, { 17, 23, 0, true, -1 }),
 		GETS(SITE_ONE, REASON_NONE, 0, 5), .index = 1,
 		.lands = 17 },
 	{ .name = "without a name, but aligned",
-		CODE("\x85\xff\x90\x90\x0f\x84\x06\x00\x00\x00\xc3\x90\x90\x90\x90\x90\xb8\x01\x00\x00\x00\xc3"),
+		CODE("\x85\xff\x90\x90\x0f\x84\x06\x00\x00\x00\xc3\x90\x90\x90\x90\x90"
+		     "\xb8\x01\x00\x00\x00\xc3"),
 		FUNCS({ 0, 11, 0, 0, -1 }, { 16, 22, 0, true, -1 }),
 		GETS(SITE_ONE, REASON_NONE, 0, 5), .index = 1 },
 	{ .name = "without a name, but tail-called",
-		CODE("\x85\xff\x90\x90\x90\xe9\x07\x00\x00\x00\x90\x90\x90\x90\x90\x90\x90\xb8\x01\x00\x00\x00\xc3"),
+		CODE("\x85\xff\x90\x90\x90\xe9\x07\x00\x00\x00\x90\x90\x90\x90\x90\x90"
+		     "\x90\xb8\x01\x00\x00\x00\xc3"),
 		FUNCS({ 0, 10, 0, 0, -1 }, { 17, 23, 0, true, -1 }),
 		GETS(SITE_ONE, REASON_NONE, 0, 5), .index = 1 },
 	{ .name = "cut off by its end",
@@ -493,7 +501,8 @@ static void mark_site(struct checker *c, size_t index)
 		mark(c, func->end, patch + X86_JUMP_SIZE - func->end, PADDING_USED);
 	if (site.choice == SITE_HOP)
 		mark(c, site.hop, X86_JUMP_SIZE, PADDING_USED);
-	cr_expect(site.choice != SITE_HOP || site.hop - (patch + 2) + 128 < 256, "hop out of reach");
+	cr_expect(site.choice != SITE_HOP || site.hop - (patch + 2) + 128 < 256,
+		"hop out of reach");
 	cr_expect(patch + site.len <= func->end, "window beyond the end");
 }
 
@@ -544,7 +553,7 @@ static double milliseconds(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
@@ -579,9 +588,10 @@ static void report(const char *path, const struct support_module *module, double
 			len += (size_t)snprintf(text + len, sizeof(text) - len, " %s %u,",
 				isa_reason_name(i), reasons[i]);
 	}
-	cr_log_info("%s: %u functions, %.2f%% patchable in %.0f ms:%s entry only %u", path,
-		functions, 100.0 * (functions - choices[SITE_REFUSED]) / (functions ? functions : 1),
-		time, text, entry_only);
+	cr_log_info("%s: %u functions, %.2f%% patchable, %.0f ms of CPU time:%s entry only %u",
+		path, functions,
+		100.0 * (functions - choices[SITE_REFUSED]) / (functions ? functions : 1), time,
+		text, entry_only);
 	/* far below what was measured: a planner that refuses too much must not go unseen */
 	cr_expect(choices[SITE_REFUSED] * 20 <= functions, "%s: %u of %u refused", path,
 		choices[SITE_REFUSED], functions);

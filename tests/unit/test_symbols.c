@@ -175,7 +175,7 @@ Test(symbols, finds_functions_and_their_ranges)
 {
 	static const struct {
 		const char *what;
-		struct in_symbol in[5];
+		struct in_symbol in[6];
 		struct in_fde fdes[4];
 		struct {
 			uint32_t start, end, limit;
@@ -235,7 +235,7 @@ Test(symbols, finds_functions_and_their_ranges)
 			{ { "undefined", TEXT, 8, STT_FUNC, STB_GLOBAL, true, UNDEFINED_SYMBOL },
 				{ "abs", TEXT, 8, STT_FUNC, STB_GLOBAL, false, SHN_ABS },
 				{ "tls", TEXT, 8, STT_TLS, STB_GLOBAL, false, 0 },
-				{ "data", DATA, 8, FUNC } },
+				{ "data", DATA, 8, FUNC }, { "headers", 0x40, 8, FUNC } },
 			{ { DATA, 8, ENTRY } }, { { 0 } } },
 		{ "nothing is in .plt", { { "a", PLT, 8, FUNC } },
 			{ { PLT + 0x10, 0x10, ENTRY }, { PLT, 8, ENTRY } }, { { 0 } } },
@@ -315,6 +315,27 @@ Test(symbols, finds_functions_and_their_ranges)
 		}
 		cr_expect_eq(symbols.count, k, "%s: %zu", what, symbols.count);
 		cr_expect(k == 5 || !rows[i].want[k].start, "%s: %zu are missing", what, k);
+	}
+	arena_free(&arena);
+}
+
+/* The first byte behind a function that is taken is found past any number of labels inside. */
+Test(symbols, passes_over_labels_inside)
+{
+	enum { LABELS = 40, SIZE = 0x100 };
+
+	for (uint32_t n = 0; n <= LABELS; n++) {
+		struct in_symbol in[LABELS + 6] = { { "f", TEXT, SIZE, FUNC } };
+		uint32_t k = 1;
+
+		for (; k <= n; k++)
+			in[k] = (struct in_symbol){ "l", TEXT + k, 0, LABEL };
+		for (uint32_t behind = 4; behind; behind--)
+			in[k++] = (struct in_symbol){ "b", TEXT + SIZE + behind, 0, LABEL };
+		read_made(in, NULL, true);
+		cr_assert_eq(symbols.count, 1);
+		cr_expect_eq(symbols.list->limit, MAKE_BASE + TEXT + SIZE + 1, "%u labels: %lx", n,
+			symbols.list->limit - MAKE_BASE);
 	}
 	arena_free(&arena);
 }

@@ -291,6 +291,8 @@ static void datafile_swap_counts_header(struct counts_header *h)
 	SWAP(h->pid);
 	SWAP(h->ppid);
 	SWAP(h->start_time);
+	SWAP(h->boot_id[0]);
+	SWAP(h->boot_id[1]);
 	SWAP(h->wall_ns);
 	SWAP(h->mode);
 	SWAP(h->end);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <ctype.h>
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +9,7 @@
 
 #define CALIBRATION_NS 20000000
 
-static size_t host_read_file(const char *path, char *buf, size_t size)
+static void host_read_file(const char *path, char *buf, size_t size)
 {
 	FILE *file = fopen(path, "re");
 	size_t len = 0;
@@ -18,15 +19,25 @@ static size_t host_read_file(const char *path, char *buf, size_t size)
 		fclose(file);
 	}
 	buf[len] = 0;
-	return len;
 }
 
 bool host_is_this_boot(const uint64_t boot_id[2])
 {
+	uint64_t halves[2] = { 0, 0 };
 	char text[64];
+	size_t digits = 0;
 
-	return host_read_file("/proc/sys/kernel/random/boot_id", text, sizeof(text)) >= 16 &&
-	       !memcmp(text, boot_id, 16);
+	host_read_file("/proc/sys/kernel/random/boot_id", text, sizeof(text));
+	for (const char *s = text; *s && digits < 32; s++) {
+		char digit[2] = { *s, 0 };
+
+		if (isxdigit((unsigned char)*s)) {
+			uint64_t *half = &halves[digits++ / 16];
+
+			*half = *half << 4 | strtoul(digit, NULL, 16);
+		}
+	}
+	return digits == 32 && halves[0] == boot_id[0] && halves[1] == boot_id[1];
 }
 
 /* Field @n of a stat file, counted as proc(5) does. Field 2 may hold anything in parentheses. */

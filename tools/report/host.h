@@ -12,7 +12,8 @@ struct host_rate {
 	uint64_t ns;
 };
 
-bool host_is_this_boot(const uint64_t boot_id[2]); /* as counts files have it */
+/* Whether the kernel's boot id, a UUID, is this number of 128 bits, the upper half first. */
+bool host_is_this_boot(const uint64_t boot_id[2]);
 
 /* The process that was started at @start_time (/proc/PID/stat field 22) is there, no zombie. */
 bool host_is_running(uint32_t pid, uint64_t start_time);

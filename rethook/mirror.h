@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of a shadow stack: a sparse array that mirrors a window of the address space, so that
+ * every stack slot has its place. Slots further apart than the window, on other stacks or in
+ * deeper recursion than the window is wide, share places; the later one goes to the overflow.
+ */
+#ifndef RETHOOK_MIRROR_H
+#define RETHOOK_MIRROR_H
+
+#include "../arch/arch.h"
+
+extern struct shadow_root shadow_root;
+
+/* Choose the window for this process, for entries of @mode's size. Before any mirror is made. */
+void mirror_setup(enum detour_mode mode);
+
+/* Reserve a thread's mirror. 0 or -ENOMEM. */
+int mirror_map(struct shadow_node *node);
+
+/* The place of @slot, whoever uses it. */
+struct shadow_entry *mirror_place(const struct shadow_node *node, uint64_t slot);
+
+/* The entry of @slot in the mirror or the overflow; NULL when there is none. */
+struct shadow_entry *mirror_find(const struct shadow_node *node, uint64_t slot);
+
+/* A free entry in the overflow, to be filled by the calling thread; NULL when memory is out. */
+struct shadow_entry *mirror_overflow(struct shadow_node *node);
+
+/* Free an entry. The owner's overflow shrinks when the newest go. */
+void mirror_free(struct shadow_node *node, struct shadow_entry *entry);
+
+/* Call @visit for every used entry, by rising slots within the window. Reads no memory that has
+ * not been used. */
+void mirror_each(struct shadow_node *node, void (*visit)(struct shadow_entry *, void *), void *arg);
+
+/* Make all as new; nobody uses it. */
+void mirror_clear(struct shadow_node *node);
+
+#endif
