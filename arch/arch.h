@@ -237,6 +237,8 @@ enum isa_cie {
 	CIE_COUNT
 };
 
+#define ID_NONE 0xffffffffu /* a function that is hooked and not recorded */
+
 /* An emitted detour. */
 struct isa_detour {
 	uint32_t size;
@@ -253,7 +255,8 @@ struct isa_emit {
 	const struct isa_func *func;
 	const struct isa_site *site;
 	int64_t bias;	/* run-time minus link-time address of the module */
-	uint32_t id;	/* function id */
+	uint32_t id;	/* function id, or ID_NONE */
+	bool always_slow; /* entry only: C is told of each call */
 	uint64_t at;	/* run-time address the detour will have */
 	const struct isa_cfi *cfi; /* the function's unwind instructions inside the window, the CIE's
 				    * own initial ones first with at = 0; NULL: none known */
@@ -325,6 +328,9 @@ uintptr_t arch_thread_pointer(void); /* what tls offsets count from */
  * no return point proves its frame dead; otherwise it may be in a register.
  */
 extern const bool arch_slot_in_memory;
+
+/* The first integer argument of the call that a slow_frame was made for. */
+uint64_t arch_first_argument(const struct slow_frame *frame);
 
 /* Does a return point begin here? @code is readable. */
 bool arch_is_return_point(const void *code);

@@ -251,10 +251,15 @@ static struct shadow_thread *ready(void)
 
 void shadow_slow_entry(struct slow_frame *f)
 {
-	struct shadow_thread *t = ready();
+	struct shadow_thread *t;
 	struct shadow_entry *e;
 
 	f->go = place(f->info, f->info->bypass);
+	if (f->info->id == shadow_hooks.exit_id)
+		shadow_hooks.exit((int)arch_first_argument(f));
+	if (f->info->id == ID_NONE)
+		return;
+	t = ready();
 	if (!t) {
 		shadow_hooks.lost_call();
 		return;

@@ -44,6 +44,8 @@ struct shadow_hooks {
 	/* @thread's memory, records included, goes to another thread (thread->tid is set). */
 	void (*renew)(struct shadow_thread *thread);
 	void (*lost_call)(void);
+	uint32_t exit_id; /* _exit's, may be ID_NONE */
+	void (*exit)(int status); /* it is entered */
 	/* We are a vfork child: thread and memory are the parent's. */
 	bool (*borrowed)(void);
 };

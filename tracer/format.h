@@ -32,7 +32,6 @@
 enum format_end {
 	FORMAT_END_NONE = 0, /* running, killed by a signal, or replaced by exec: see the tools */
 	FORMAT_END_EXIT = 1, /* status is the exit status */
-	FORMAT_END_EXIT_UNKNOWN = 2, /* exited, status not known */
 };
 
 /* Counter values at one moment: counter ticks and CLOCK_MONOTONIC nanoseconds. */

@@ -122,17 +122,32 @@ static int read_pointers(struct plan *plan, struct arena *arena)
 	return 0;
 }
 
+static const char *base_name(const char *path)
+{
+	const char *base = path;
+
+	for (const char *p = path; *p; p++)
+		base = *p == '/' ? p + 1 : base;
+	return base;
+}
+
+static bool is_exit(const struct symbol *s)
+{
+	bool found = s->name && str_eq(s->name, "_exit");
+
+	for (size_t i = 0; i < s->naliases; i++)
+		found |= str_eq(s->aliases[i], "_exit");
+	return found;
+}
+
 static bool wanted(const struct symbol *s, const struct plan *plan,
 	const struct plan_settings *settings, char *scratch)
 {
 	const char *names[3] = { s->name, NULL, NULL };
 
 	if (!s->name) {
-		const char *base = plan->module->path;
-
-		for (const char *p = base; *p; p++)
-			base = *p == '/' ? p + 1 : base;
-		str_print(scratch, NAME_MAX_LEN, "%s+0x%lx", base, s->start);
+		str_print(scratch, NAME_MAX_LEN, "%s+0x%lx", base_name(plan->module->path),
+			s->start);
 		names[0] = scratch;
 	} else if (settings->demangle && demangle(s->name, scratch, NAME_MAX_LEN)) {
 		names[1] = scratch;
@@ -157,22 +172,30 @@ static int choose_functions(struct plan *plan, const struct plan_settings *setti
 	if (!plan->functions || !scratch)
 		return -ENOMEM;
 	for (size_t i = 0; i < symbols->count; i++)
-		if (wanted(&symbols->list[i], plan, settings, scratch))
+		if (settings->exit_only ? is_exit(&symbols->list[i])
+					: wanted(&symbols->list[i], plan, settings, scratch))
 			plan->functions[plan->count++] = (struct plan_function){
 				.symbol = &symbols->list[i], .index = (uint32_t)i
 			};
 	return 0;
 }
 
-static int make_funcs(struct plan *plan, struct arena *arena)
+/*
+ * The port is told of all functions, so that it can tell a branch from data that looks like one.
+ * For a single function it is quicker to let it take the doubtful for real.
+ */
+static int make_funcs(struct plan *plan, bool only_wanted, struct arena *arena)
 {
-	struct symbols *symbols = &plan->symbols;
-	struct isa_func *funcs = arena_alloc(arena, symbols->count * sizeof(*funcs));
+	const struct symbol *list = only_wanted ? plan->functions[0].symbol : plan->symbols.list;
+	size_t count = only_wanted ? 1 : plan->symbols.count;
+	struct isa_func *funcs = arena_alloc(arena, count * sizeof(*funcs));
 
 	if (!funcs)
 		return -ENOMEM;
-	for (size_t i = 0; i < symbols->count; i++) {
-		const struct symbol *s = &symbols->list[i];
+	if (only_wanted)
+		plan->functions[0].index = 0;
+	for (size_t i = 0; i < count; i++) {
+		const struct symbol *s = &list[i];
 		struct isa_row *rows = NULL;
 		long n = s->fde ? ehframe_rows(s->fde, arena, &rows) : 0;
 
@@ -182,7 +205,7 @@ static int make_funcs(struct plan *plan, struct arena *arena)
 			.rows = n ? rows : NULL, .nrows = (uint32_t)n, .anonymous = !s->name };
 	}
 	plan->code.funcs = funcs;
-	plan->code.nfuncs = symbols->count;
+	plan->code.nfuncs = count;
 	return 0;
 }
 
@@ -247,7 +270,10 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 		refuse(site, REASON_MEMORY_DIFFERS);
 		return;
 	}
-	if (entry_only_reason(s->reason))
+	f->is_exit = plan->is_libc && is_exit(s);
+	if (f->is_exit)
+		site->reason = REASON_NO_RETURN;
+	else if (entry_only_reason(s->reason))
 		site->reason = s->reason;
 	else if (site->entry_only)
 		return;
@@ -267,6 +293,11 @@ int plan_module(struct plan *plan, const struct module *module,
 	int err;
 
 	*plan = (struct plan){ .module = module };
+	plan->is_libc = str_starts(base_name(module->path), "libc.so")
+		|| str_starts(base_name(module->path), "libc-2.")
+		|| str_starts(base_name(module->path), "ld-musl");
+	if (settings->exit_only && !plan->is_libc)
+		return 0;
 	err = modules_open(module, &plan->elf, why);
 	if (err)
 		return err;
@@ -285,7 +316,7 @@ int plan_module(struct plan *plan, const struct module *module,
 	if (!err)
 		err = read_pointers(plan, arena);
 	if (!err)
-		err = make_funcs(plan, arena);
+		err = make_funcs(plan, settings->exit_only, arena);
 	if (err)
 		return err;
 	err = arch_isa->scan(&plan->code);
@@ -340,6 +371,7 @@ static int add_detour(struct plan *plan, const struct plan_settings *settings, s
 	fill_emit(plan, settings, f, &in);
 	in.common = image_common(im);
 	in.id = id;
+	in.always_slow = f->is_exit;
 	in.at = image_next(im, &out);
 	if (f->symbol->fde)
 		n = ehframe_cfi(f->symbol->fde, (uint64_t)f->site.offset + f->site.len + 1, cfi,
@@ -370,14 +402,16 @@ static int build(struct plan *plan, const struct plan_settings *settings, struct
 
 		if (f->site.choice == SITE_REFUSED)
 			continue;
-		err = add_detour(plan, settings, im, f, *next_id);
+		err = add_detour(plan, settings, im, f, settings->exit_only ? ID_NONE : *next_id);
 		if (err == -ENOMEM || err == -ENOSPC)
 			return err;
 		if (err)
 			refuse(&f->site, err == -ERANGE ? REASON_OUT_OF_REACH
 							: REASON_NOT_RELOCATABLE);
 		else
-			f->id = (*next_id)++;
+			f->id = settings->exit_only ? ID_NONE : (*next_id)++;
+		if (!err && f->is_exit)
+			plan->exit_id = f->id;
 	}
 	mem_sort(plan->patches, plan->npatches, sizeof(*plan->patches), compare_patches);
 	return 0;
@@ -405,15 +439,6 @@ static void set_place(const struct plan *plan, struct gap_request *place)
 	place->size = (place->size + place->page - 1) & -place->page;
 }
 
-static void set_image_name(struct plan *plan, const char *path)
-{
-	const char *base = path;
-
-	for (const char *p = path; *p; p++)
-		base = *p == '/' ? p + 1 : base;
-	str_print(plan->image_path, sizeof(plan->image_path), "%s", base);
-}
-
 /* Put the bytes where the loader can take them from, and load them. */
 static int write_and_load(struct plan *plan, const void *bytes, size_t size, uint64_t base,
 	const char *path, const char **why)
@@ -424,7 +449,8 @@ static int write_and_load(struct plan *plan, const void *bytes, size_t size, uin
 	if (!err) {
 		err = image_load(path, base, &plan->image, why);
 		if (!err)
-			set_image_name(plan, path);
+			str_print(plan->image_path, sizeof(plan->image_path), "%s",
+				base_name(path));
 		else
 			sys_call(SYS_unlinkat, -100 /* AT_FDCWD */, path, 0);
 		if (!err || err == -EADDRNOTAVAIL)

@@ -428,7 +428,7 @@ static void flush_calls(uint64_t sp)
 	arena_free(&arena);
 }
 
-void record_end(bool known, int status)
+void record_end(int status)
 {
 	struct counts_header *h = own_header();
 
@@ -436,7 +436,6 @@ void record_end(bool known, int status)
 		return;
 	flush_calls((uint64_t)__builtin_frame_address(0));
 	h->last = anchor();
-	h->status = known ? status & 0xff : 0;
-	__atomic_store_n(&h->end, known ? FORMAT_END_EXIT : FORMAT_END_EXIT_UNKNOWN,
-		__ATOMIC_RELEASE);
+	h->status = status & 0xff;
+	__atomic_store_n(&h->end, FORMAT_END_EXIT, __ATOMIC_RELEASE);
 }

@@ -29,8 +29,8 @@ int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t firs
  * -errno with *@why. */
 int record_open(uint32_t max_ids, const char **why);
 
-/* The process ends by exit(). @known: @status is the exit status. */
-void record_end(bool known, int status);
+/* The process ends, by exit() or _exit(). May be called twice. */
+void record_end(int status);
 
 /* struct shadow_hooks */
 bool record_attach(struct shadow_thread *thread);

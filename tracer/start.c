@@ -23,6 +23,7 @@ struct run {
 	struct isa_env env;
 	struct plan *plans;
 	size_t nplans;
+	struct plan *exit_plan; /* libc's, only for _exit; NULL: _exit is in one of the plans */
 	uint32_t traced, skipped;
 };
 
@@ -64,6 +65,7 @@ static void set_env(struct run *run)
 		.renew = record_renew,
 		.lost_call = record_lost_call,
 		.borrowed = record_borrowed,
+		.exit = record_end,
 	};
 	unwind_find = unwinders_find;
 }
@@ -100,12 +102,36 @@ static bool module_wanted(const struct run *run, const struct module *m)
 	return run->config.modules ? filter_match(&run->module_filter, names, 2) : m->main;
 }
 
-/* A library of ours may be loaded twice; a problem with one module leaves the others alone. */
+/*
+ * So that the report can tell exit from death, libc's _exit is always hooked: by its own plan when
+ * libc is not wanted. Plans for ourselves stand behind the others.
+ */
+static void plan_exit(struct run *run)
+{
+	struct plan_settings settings = run->settings;
+	const char *why;
+
+	for (size_t i = 0; i < run->nplans; i++)
+		for (size_t k = 0; k < run->plans[i].count; k++)
+			if (run->plans[i].functions[k].is_exit)
+				return;
+	settings.exit_only = true;
+	run->exit_plan = &run->plans[run->nplans];
+	for (size_t i = 0; i < run->modules.count; i++) {
+		if (!plan_module(run->exit_plan, &run->modules.list[i], &settings, &run->arena, &why)
+			&& run->exit_plan->count)
+			return;
+		plan_close(run->exit_plan);
+	}
+	run->exit_plan = NULL;
+}
+
+/* A problem with one module leaves the others alone. */
 static void plan_all(struct run *run)
 {
 	const char *why;
 
-	run->plans = arena_alloc(&run->arena, run->modules.count * sizeof(*run->plans));
+	run->plans = arena_alloc(&run->arena, (run->modules.count + 1) * sizeof(*run->plans));
 	for (size_t i = 0; run->plans && i < run->modules.count; i++) {
 		const struct module *m = &run->modules.list[i];
 		struct plan *plan = &run->plans[run->nplans];
@@ -121,21 +147,30 @@ static void plan_all(struct run *run)
 	}
 }
 
+static size_t all_plans(const struct run *run)
+{
+	return run->nplans + (run->exit_plan != NULL);
+}
+
 static void load_all(struct run *run, uint32_t *next_id)
 {
 	char path[CONFIG_PATH_MAX + 128];
 	const char *why;
 
-	for (uint32_t i = 0; i < run->nplans; i++) {
+	for (uint32_t i = 0; i < all_plans(run); i++) {
 		struct plan *plan = &run->plans[i];
+		struct plan_settings settings = run->settings;
 		char suffix[24];
 
 		if (!plan->patchable)
 			continue;
+		settings.exit_only = plan == run->exit_plan;
 		str_print(suffix, sizeof(suffix), "%u.detours", i);
 		record_name(path, sizeof(path), 0, suffix);
-		if (plan_image(plan, &run->settings, path, next_id, &run->arena, &why))
+		if (plan_image(plan, &settings, path, next_id, &run->arena, &why))
 			config_complain("%s: not traced: %s", plan->module->path, why);
+		if (plan->exit_id)
+			shadow_hooks.exit_id = plan->exit_id;
 	}
 }
 
@@ -143,7 +178,7 @@ static void patch_all(struct run *run)
 {
 	const struct patch_how how = { .page = run->settings.page };
 
-	for (size_t i = 0; i < run->nplans; i++) {
+	for (size_t i = 0; i < all_plans(run); i++) {
 		struct plan *plan = &run->plans[i];
 		int err = plan->npatches
 			? patch_store(plan->patches, plan->npatches, NULL, &how)
@@ -182,9 +217,10 @@ static void count_all(struct run *run)
 static void exit_hook(int status, void *unused)
 {
 	(void)unused;
-	record_end(true, status);
+	record_end(status);
 }
 
+/* glibc's; a C library that has none leaves the end of the process to _exit. */
 int on_exit(void (*function)(int, void *), void *arg) __attribute__((weak));
 
 static void trace(struct run *run, char *const *argv)
@@ -196,6 +232,7 @@ static void trace(struct run *run, char *const *argv)
 	plan_all(run);
 	if (!run->nplans)
 		return;
+	plan_exit(run);
 	err = record_begin(&run->config, argv, &why);
 	if (err) {
 		config_complain("%s: %s (error %d): nothing is traced", run->config.data, why, -err);
@@ -230,7 +267,7 @@ void start(char *const *argv, char *const *envp)
 	set_env(&run);
 	set_settings(&run, envp);
 	trace(&run, argv);
-	for (size_t i = 0; i < run.nplans; i++)
+	for (size_t i = 0; i < all_plans(&run); i++)
 		plan_close(&run.plans[i]);
 	ticks = arch_clock() - begin;
 	if (run.config.verbose)

@@ -506,6 +506,11 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 	store(e, RDX, RSP, SAVE_RDX);
 	if (in->site->flags_in)
 		save_flags(e, 0);
+	if (in->always_slow) {
+		CODE(e, "\x31\xc0"); /* xor eax, eax: ZF */
+		slow_if(e, l, COND_E);
+		return;
+	}
 	load_records(e, RDX, in->env);
 	slow_if(e, l, COND_E);
 	increment(e, RDX, RECORD(in->id, calls));
@@ -664,7 +669,7 @@ int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 
 /* ---- the common part ---- */
 
-static const enum reg kept[] = { RSI, RDI, R8, R9, R10, R11 };
+static const enum reg kept[] = { RSI, [X86_SAVED_RDI] = RDI, R8, R9, R10, R11 };
 #define KEPT_FLAGS (FRAME_REGS + (int)(sizeof(kept) / sizeof(kept[0])) * 8)
 
 /* rsp = S - FRAME_SIZE. Save what C may change beyond rax, rcx, rdx. @cfa: CFA - rsp. */

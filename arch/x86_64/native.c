@@ -26,3 +26,8 @@ bool arch_is_return_point(const void *code)
 	memcpy(&first, code, sizeof(first));
 	return first == X86_RETURN_MARK;
 }
+
+uint64_t arch_first_argument(const struct slow_frame *frame)
+{
+	return ((const uint64_t *)(frame + 1))[X86_SAVED_RDI];
+}

@@ -206,15 +206,17 @@ def check_case(case, path, build, work):
 
 
 def summary(report, root):
-    """Of the main process: functions traced, called, skipped; of all: calls."""
+    """Of the main process: functions traced, called, skipped (pieces of others apart); of all: calls."""
     rows = [row for row in report.functions if row["pid"] == root]
     reasons = collections.Counter(row["reason"] for row in report.skipped if row["pid"] == root)
+    fragments = reasons.pop("fragment", 0)
     skips = sum(reasons.values())
     mostly = "".join(f", mostly {reason}" for reason, _ in reasons.most_common(1))
     called = sum(row["calls"] > 0 for row in rows)
     calls = sum(row["calls"] for row in report.functions)
     share = 100 * len(rows) / max(1, len(rows) + skips)
-    return (f"{len(rows)} functions traced ({share:.1f} %), {skips} skipped{mostly}, {called} called, {calls} "
+    return (f"{len(rows)} functions traced ({share:.1f} %), {skips} skipped{mostly}, {fragments} "
+            f"fragments, {called} called, {calls} "
             f"calls in {len(report.json['processes'])} processes")
 
 

@@ -237,7 +237,7 @@ Test(report_datafile, refuses_damaged_counts)
 		DAMAGE(counts_header, header_size, 0, "header size 0"),
 		DAMAGE(counts_header, mode, 0, "unknown mode 0"),
 		DAMAGE(counts_header, mode, 4, "unknown mode 4"),
-		DAMAGE(counts_header, end, 3, "unknown kind of end 3"),
+		DAMAGE(counts_header, end, 2, "unknown kind of end 2"),
 		DAMAGE(counts_header, nblocks, 3, "cut off at"),
 		DAMAGE(counts_header, nblocks, UINT32_MAX, "cut off at"),
 		DAMAGE(counts_header, block_size, 0, "do not fit"),

@@ -349,8 +349,6 @@ Test(report_model, tells_how_a_process_ended)
 	} rows[] = {
 		{ "exit", gone, 1, FORMAT_END_EXIT, false, false, "exit", true, 3 },
 		{ "exit before boot", gone, 1, FORMAT_END_EXIT, true, false, "exit", true, 3 },
-		{ "exit, status unknown", gone, 1, FORMAT_END_EXIT_UNKNOWN, false, false, "unknown",
-			false, 0 },
 		{ "killed", gone, 1, FORMAT_END_NONE, false, false, "signal", false, 0 },
 		{ "not of this boot", gone, 1, FORMAT_END_NONE, true, false, "unknown", false, 0 },
 		{ "running", self, start, FORMAT_END_NONE, false, false, "running", false, 0 },
@@ -513,6 +511,26 @@ Test(report_model, reads_the_good_among_bad_files)
 	cr_expect_eq(l.model.nprocesses, 3);
 	cr_expect_eq(l.model.nfunctions, 4, "of the good one");
 	expect_counts(&l.model, "_ZN3app5parseEi", 15, 12, 2, 1);
+	unload(&l);
+}
+
+/* A program that was killed before its first traced call. */
+Test(report_model, lists_processes_without_threads)
+{
+	struct made_counts counts = counts_of(10, "10-10-0.counts");
+	struct loaded l;
+	char *dir = made_dir();
+
+	counts.nthreads = 0;
+	counts.nrecords = 0;
+	made_write_symbols(dir, &symbols);
+	made_write_counts(dir, &counts, NFUNCTIONS);
+	load(&l, dir, &(struct model_options){ .all = true });
+	cr_expect_str_eq(l.said, "");
+	cr_expect_eq(l.model.nprocesses, 1);
+	cr_expect_eq(l.model.nthreads, 0);
+	cr_expect_eq(l.model.nfunctions, NFUNCTIONS);
+	expect_counts(&l.model, "write", 0, 0, 0, 0);
 	unload(&l);
 }
 

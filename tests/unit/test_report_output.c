@@ -181,8 +181,9 @@ static char *two_processes(void)
 	other.file = "20-20-0.counts";
 	other.pid = other.start_time = 20;
 	other.mode = 1;
-	other.end = FORMAT_END_EXIT_UNKNOWN;
+	other.end = FORMAT_END_NONE;
 	bytes = made_counts_bytes(&other, &nids, &size);
+	((struct counts_header *)bytes)->boot_id[0] ^= 1;
 	((struct counts_header *)bytes)->lost_calls = 3;
 	made_write(dir, other.file, bytes, size);
 	free(bytes);

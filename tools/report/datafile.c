@@ -346,8 +346,6 @@ static int datafile_check_blocks(
 
 	if (h->header_size != FORMAT_HEADER_SIZE)
 		return datafile_refuse(fault, "damaged: header size %u", h->header_size);
-	if (h->nblocks == 0)
-		return 0;
 	if (h->thread_size < sizeof(struct thread_header) ||
 		h->thread_size % sizeof(struct datafile_record) ||
 		h->thread_size + records > h->block_size)
@@ -366,7 +364,7 @@ static int datafile_check_counts_header(const struct counts_header *h, struct da
 		return -1;
 	if (!contract_mode(h->mode))
 		return datafile_refuse(fault, "damaged: unknown mode %u", h->mode);
-	if (h->end > FORMAT_END_EXIT_UNKNOWN)
+	if (h->end > FORMAT_END_EXIT)
 		return datafile_refuse(fault, "damaged: unknown kind of end %u", h->end);
 	if (h->args_len > sizeof(h->args))
 		return datafile_refuse(fault, "damaged: %u bytes of arguments", h->args_len);

@@ -245,8 +245,6 @@ static void model_find_end(struct model_process *process, bool this_boot, bool r
 {
 	if (process->header.end == FORMAT_END_EXIT)
 		process->end = MODEL_END_EXIT;
-	else if (process->header.end == FORMAT_END_EXIT_UNKNOWN)
-		process->end = MODEL_END_UNKNOWN;
 	else if (process->replaced)
 		process->end = MODEL_END_EXEC;
 	else if (running)
