@@ -286,10 +286,66 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 	site->entry_only = true;
 }
 
+static int read_code(struct plan *plan, const struct plan_settings *settings, struct arena *arena)
+{
+	int err = symbols_read(&plan->symbols, &plan->elf, arch_isa, arena);
+
+	if (!err)
+		err = choose_functions(plan, settings, arena);
+	if (!err && plan->count)
+		err = read_segments(plan, arena);
+	if (!err && plan->count)
+		err = read_pointers(plan, arena);
+	if (!err && plan->count)
+		err = make_funcs(plan, settings->exit_only, arena);
+	return err;
+}
+
+static int choose_sites(struct plan *plan, const struct plan_settings *settings, const char **why)
+{
+	int err = arch_isa->scan(&plan->code);
+	bool hidden = hides_unwinder(plan);
+
+	*why = err == -ENOENT ? "the instruction decoder is of another version" : "no memory";
+	plan->patchable = 0;
+	for (size_t i = 0; !err && i < plan->count; i++) {
+		struct plan_function *f = &plan->functions[i];
+
+		if (plan->elf.textrel)
+			refuse(&f->site, REASON_TEXT_RELOCATIONS);
+		else
+			choose_site(plan, f, settings, hidden);
+		plan->patchable += f->site.choice != SITE_REFUSED;
+	}
+	return err;
+}
+
+/*
+ * For one function, searching the whole module for what might jump into its window is most of the
+ * work, and needless when the window is a single instruction.
+ */
+static bool choose_exit(struct plan *plan, const struct plan_settings *settings, const char **why)
+{
+	const struct isa_func *f = &plan->code.funcs[0];
+	const uint8_t *bytes = elffile_at(&plan->elf, f->start, f->limit - f->start);
+	struct isa_text text = { .bytes = bytes, .addr = f->start, .size = f->limit - f->start };
+	const struct isa_text *texts = plan->code.texts;
+	size_t ntexts = plan->code.ntexts;
+	uint8_t choice;
+
+	if (!bytes)
+		return false;
+	plan->code.texts = &text;
+	plan->code.ntexts = 1;
+	choice = choose_sites(plan, settings, why) ? SITE_REFUSED : plan->functions[0].site.choice;
+	plan->code.texts = texts;
+	plan->code.ntexts = ntexts;
+	return choice == SITE_ONE || choice == SITE_NOPS;
+}
+
 int plan_module(struct plan *plan, const struct module *module,
 	const struct plan_settings *settings, struct arena *arena, const char **why)
 {
-	bool hidden;
 	int err;
 
 	*plan = (struct plan){ .module = module };
@@ -307,35 +363,12 @@ int plan_module(struct plan *plan, const struct module *module,
 	*why = "no memory";
 	plan->code.isa = arch_isa;
 	plan->code.arena = arena;
-	err = symbols_read(&plan->symbols, &plan->elf, arch_isa, arena);
-	if (!err)
-		err = choose_functions(plan, settings, arena);
-	if (err || !plan->count)
-		return err;
-	err = read_segments(plan, arena);
-	if (!err)
-		err = read_pointers(plan, arena);
-	if (!err)
-		err = make_funcs(plan, settings->exit_only, arena);
-	if (err)
-		return err;
-	err = arch_isa->scan(&plan->code);
-	*why = err == -ENOENT ? "the instruction decoder is not installed" : "no memory";
-	if (err)
+	err = read_code(plan, settings, arena);
+	if (err || !plan->count || (settings->exit_only && choose_exit(plan, settings, why)))
 		return err;
 	plan->has_unwinder = unwinders_read(&plan->elf, module->bias, module->lo, module->hi,
 		&plan->unwinder);
-	hidden = hides_unwinder(plan);
-	for (size_t i = 0; i < plan->count; i++) {
-		struct plan_function *f = &plan->functions[i];
-
-		if (plan->elf.textrel)
-			refuse(&f->site, REASON_TEXT_RELOCATIONS);
-		else
-			choose_site(plan, f, settings, hidden);
-		plan->patchable += f->site.choice != SITE_REFUSED;
-	}
-	return 0;
+	return choose_sites(plan, settings, why);
 }
 
 /* ---- the image ---- */

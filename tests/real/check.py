@@ -16,8 +16,8 @@ import sys
 import tempfile
 from dataclasses import dataclass, field
 
-from sources import Missing, Sources  # first: it finds the harness
-from harness import (HOOK_FLAGS, Fault, Report, Run, build_hooks, check_same, compare_hooks,
+from sources import Sources  # first: it finds the harness
+from harness import (HOOK_FLAGS, Fault, Missing, Report, Run, build_hooks, check_same, compare_hooks,
                      find_build, run_all, trace_environment)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -220,7 +220,9 @@ def summary(report, root):
             f"calls in {len(report.json['processes'])} processes")
 
 
-def in_scratch(case, path, build, keep):
+def in_scratch(case, sources, build, keep):
+    with sources.lock:
+        path = case.program()
     work = tempfile.mkdtemp(prefix="ftr-real-")
     try:
         return check_case(case, path, build, work)
@@ -246,7 +248,7 @@ def main():
     if not build and not options.untraced:
         sys.exit("run.sh: no build directory with libftr.so; give --build DIR or --untraced")
     sources = Sources(os.path.abspath(options.cache or (f"{build}/real" if build else "/tmp/ftr-real")))
-    checks, skipped, faults = [], [], []
+    checks = []
     for case in cases(sources):
         if options.quick and not case.quick:
             continue
@@ -255,19 +257,9 @@ def main():
         if options.list:
             print(case.name)
             continue
-        try:
-            path = case.program()
-            checks.append((case.name, functools.partial(
-                in_scratch, case, path, None if options.untraced else build, options.keep)))
-        except Missing as missing:
-            skipped.append((case.name, f"needs {missing}"))
-        except Fault as fault:
-            checks.append((case.name, functools.partial(refail, fault)))
-    return 0 if options.list else run_all(checks, skipped, options.jobs)
-
-
-def refail(fault):
-    raise fault
+        checks.append((case.name, functools.partial(
+            in_scratch, case, sources, None if options.untraced else build, options.keep)))
+    return 0 if options.list else run_all(checks, [], options.jobs)
 
 
 if __name__ == "__main__":

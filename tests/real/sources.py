@@ -9,16 +9,13 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../target"))
-from harness import Fault  # noqa: E402
+from harness import Fault, Missing  # noqa: E402
 
 MIRROR = "http://deb.debian.org/debian"
 SUITE = "bookworm"
-
-
-class Missing(Exception):
-    """Something this machine does not have: the case is skipped."""
 
 
 class Sources:
@@ -27,6 +24,7 @@ class Sources:
     def __init__(self, root):
         self.root = root
         self.apt_ready = False
+        self.lock = threading.Lock()  # one fetches or builds at a time
 
     def apt(self, *words, cwd=None):
         if not shutil.which("apt-get"):

@@ -19,6 +19,10 @@ class Fault(Exception):
     """What a program or the report got wrong, in one line."""
 
 
+class Missing(Exception):
+    """Something this machine does not have: the case is skipped."""
+
+
 class Run:
     """What one run of a program left behind."""
 
@@ -213,20 +217,23 @@ def find_build(argument):
 
 def run_all(checks, skipped, jobs):
     """
-    Run @checks, pairs of a title and a function that gives a remark or raises Fault; print a line
-    for each and the sum. Returns the exit status.
+    Run @checks, pairs of a title and a function that gives a remark or raises Fault or Missing;
+    print a line for each and the sum. Returns the exit status.
     """
-    failed = 0
+    passed, failed = 0, 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         tasks = [(title, pool.submit(check)) for title, check in checks]
         for title, task in tasks:
             try:
                 remark = task.result()
+                passed += 1
                 print(f"ok   {title}" + (f": {remark}" if remark else ""), flush=True)
+            except Missing as missing:
+                skipped.append((title, f"needs {missing}"))
             except Fault as fault:
                 failed += 1
                 print(f"FAIL {title}\n     {fault}", flush=True)
     for title, reason in skipped:
         print(f"skip {title}: {reason}")
-    print(f"{len(checks) - failed} passed, {failed} failed, {len(skipped)} skipped")
+    print(f"{passed} passed, {failed} failed, {len(skipped)} skipped")
     return 1 if failed else 0
