@@ -329,6 +329,10 @@ uintptr_t arch_thread_pointer(void); /* what tls offsets count from */
  */
 extern const bool arch_slot_in_memory;
 
+/* In a SIGTRAP handler, with its ucontext_t: the address of the breakpoint; and where to go on. */
+uint64_t arch_trap_site(const void *context);
+void arch_set_pc(void *context, uint64_t pc);
+
 /* The first integer argument of the call that a slow_frame was made for. */
 uint64_t arch_first_argument(const struct slow_frame *frame);
 

@@ -2,6 +2,7 @@
 #include "plan.h"
 #include "demangle.h"
 #include "runtimes.h"
+#include "trap.h"
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"
 #include "../trampolines/image.h"
@@ -261,8 +262,10 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 	plan->code.isa->site(&plan->code, f->index, site);
 	if (site->choice == SITE_REFUSED && settings->trap
 		&& (site->reason == REASON_TOO_SHORT || site->reason == REASON_JUMP_INSIDE)
-		&& site->len)
+		&& site->len) {
 		site->choice = SITE_TRAP;
+		site->reason = REASON_NONE;
+	}
 	if (site->choice == SITE_REFUSED)
 		return;
 	if (!memory_agrees(plan, s->start, (size_t)site->offset + (site->len < 5 ? 5 : site->len))
@@ -420,6 +423,7 @@ static int add_detour(struct plan *plan, const struct plan_settings *settings, s
 	if (npatches < 0)
 		return npatches;
 	err = image_add(im, &detour, f->symbol->name, f->symbol->start);
+	f->detour = in.at;
 	if (!err)
 		plan->npatches += (size_t)npatches;
 	return err;
@@ -524,6 +528,20 @@ static int try_at(struct plan *plan, const struct plan_settings *settings, uint6
 	return err;
 }
 
+static int add_traps(const struct plan *plan)
+{
+	int err = 0;
+
+	for (size_t i = 0; !err && i < plan->count; i++) {
+		const struct plan_function *f = &plan->functions[i];
+
+		if (f->site.choice == SITE_TRAP)
+			err = trap_add(f->symbol->start + f->site.offset + plan->module->bias,
+				f->detour);
+	}
+	return err;
+}
+
 int plan_image(struct plan *plan, const struct plan_settings *settings, const char *path,
 	uint32_t *next_id, struct arena *arena, const char **why)
 {
@@ -555,6 +573,8 @@ int plan_image(struct plan *plan, const struct plan_settings *settings, const ch
 			break;
 		refused[place.nrefused] = base;
 	}
+	if (!err)
+		err = add_traps(plan);
 	if (!err)
 		return 0;
 	*next_id = first_id;

@@ -29,6 +29,7 @@ struct plan_function {
 	uint32_t index; /* in isa_module.funcs */
 	uint32_t id;	/* 0: skipped, site.reason says why */
 	bool is_exit;	/* _exit */
+	uint64_t detour; /* run-time address */
 	struct isa_site site;
 };
 

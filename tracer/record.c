@@ -281,6 +281,18 @@ int record_open(uint32_t max_ids, const char **why)
 	return 0;
 }
 
+void record_abandon(void)
+{
+	if (!rec.name[0])
+		return;
+	str_print(rec.path, sizeof(rec.path), "%s/%s.counts", rec.data, rec.name);
+	sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
+	if (!rec.last || !rec.last->nbatches)
+		return;
+	record_name(rec.path, sizeof(rec.path), 0, "symbols");
+	sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
+}
+
 /* ---- threads ---- */
 
 static struct counts_header *own_header(void)

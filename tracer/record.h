@@ -29,6 +29,9 @@ int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t firs
  * -errno with *@why. */
 int record_open(uint32_t max_ids, const char **why);
 
+/* Nothing will be traced after all: take the files back. */
+void record_abandon(void);
+
 /* The process ends, by exit() or _exit(). May be called twice. */
 void record_end(int status);
 

@@ -4,6 +4,7 @@
 #include "plan.h"
 #include "record.h"
 #include "tables.h"
+#include "trap.h"
 #include "../arch/sys.h"
 #include "../rethook/mirror.h"
 #include "../rethook/shadow.h"
@@ -80,7 +81,7 @@ static void set_settings(struct run *run, char *const *envp)
 		.env = &run->env,
 		.functions = &run->function_filter,
 		.demangle = functions != NULL,
-		.trap = run->config.trap,
+		.trap = run->config.trap && trap_possible(),
 		.root = (uint64_t)&shadow_root,
 		.page = auxiliary(envp, AT_PAGESZ),
 		.place = { .page = auxiliary(envp, AT_PAGESZ),
@@ -223,9 +224,24 @@ static void exit_hook(int status, void *unused)
 /* glibc's; a C library that has none leaves the end of the process to _exit. */
 int on_exit(void (*function)(int, void *), void *arg) __attribute__((weak));
 
-static void trace(struct run *run, char *const *argv)
+/* The detours are loaded but nothing leads to them yet. */
+static int prepare(struct run *run, char *const *argv, const char **why)
 {
 	uint32_t next_id = 1;
+	int err = record_begin(&run->config, argv, why);
+
+	if (err)
+		return err;
+	load_all(run, &next_id);
+	err = record_all(run, next_id, why);
+	if (err)
+		return err;
+	*why = "SIGTRAP cannot be handled";
+	return trap_ready();
+}
+
+static void trace(struct run *run, char *const *argv)
+{
 	const char *why;
 	int err;
 
@@ -233,15 +249,10 @@ static void trace(struct run *run, char *const *argv)
 	if (!run->nplans)
 		return;
 	plan_exit(run);
-	err = record_begin(&run->config, argv, &why);
+	err = prepare(run, argv, &why);
 	if (err) {
 		config_complain("%s: %s (error %d): nothing is traced", run->config.data, why, -err);
-		return;
-	}
-	load_all(run, &next_id);
-	err = record_all(run, next_id, &why);
-	if (err) {
-		config_complain("%s: %s (error %d): nothing is traced", run->config.data, why, -err);
+		record_abandon();
 		return;
 	}
 	if (on_exit)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The half of the port that runs. */
+#define _GNU_SOURCE 1
 #include "x86.h"
+#include <ucontext.h>
 
 const struct isa *const arch_isa = &isa_x86_64;
 
@@ -30,4 +32,18 @@ bool arch_is_return_point(const void *code)
 uint64_t arch_first_argument(const struct slow_frame *frame)
 {
 	return ((const uint64_t *)(frame + 1))[X86_SAVED_RDI];
+}
+
+uint64_t arch_trap_site(const void *context)
+{
+	const ucontext_t *uc = context;
+
+	return (uint64_t)uc->uc_mcontext.gregs[REG_RIP] - 1; /* behind the int3 */
+}
+
+void arch_set_pc(void *context, uint64_t pc)
+{
+	ucontext_t *uc = context;
+
+	uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
 }

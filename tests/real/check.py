@@ -34,6 +34,7 @@ class Case:
     stdin: str = ""
     modules: str = None
     mode: str = "profile"
+    status: int = 0
     quick: bool = False
     env: dict = field(default_factory=dict)
     timeout: int = 600
@@ -102,11 +103,11 @@ def cases(sources):
         yield Case(f"bzip2 {text}", functools.partial(sources.bzip2, *flags), ["-k", "text", "zeros"],
                    setup=write_samples, quick=flags == ("-Os",))
         yield Case(f"sqlite3 {text}", functools.partial(sources.sqlite, "sqlite3", *flags),
-                   ["-batch", ":memory:"], stdin=sql, quick=flags == ("-O0",))
+                   ["-batch", ":memory:"], stdin=sql, status=1, quick=flags == ("-O0",))
         yield Case(f"sqlite speedtest1 {text}", functools.partial(sources.sqlite, "speedtest1", *flags),
                    ["--size", "5", "--verify", ":memory:"], volatile=rb"\d+\.\d+s",
                    quick=flags == ("-O0",))
-    yield Case("lua ends with an error", lua("-O2"), [f"{HERE}/fail.lua"], quick=True)
+    yield Case("lua ends with an error", lua("-O2"), [f"{HERE}/fail.lua"], status=1, quick=True)
     yield Case("lua counted", lua("-O2"), script, mode="count", quick=True)
     yield Case("lua with all libraries", lua("-O2"), script, modules="*", quick=True)
     yield Case("lua counted by gcc's hooks too", functools.partial(hooked_lua, sources), script,
@@ -114,13 +115,13 @@ def cases(sources):
 
     yield Case("lua of this machine with all libraries", machine("lua5.4"), script, modules="*")
     yield Case("sqlite3 of this machine with all libraries", machine("sqlite3"),
-               ["-batch", ":memory:"], stdin=sql, modules="*", quick=True)
+               ["-batch", ":memory:"], stdin=sql, status=1, modules="*", quick=True)
     python = machine("python3.11") if os.path.exists("/usr/bin/python3.11") else machine("python3")
     hash_seed = {"PYTHONHASHSEED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     yield Case("python", lambda: "/usr/bin/python3.11" if os.path.exists("/usr/bin/python3.11")
-               else python(), ["-E", f"{HERE}/work.py"], env=hash_seed, quick=True)
+               else python(), ["-E", f"{HERE}/work.py"], env=hash_seed, status=5, quick=True)
     yield Case("python with all libraries", lambda: "/usr/bin/python3.11", ["-E", f"{HERE}/work.py"],
-               env=hash_seed, modules="*")
+               env=hash_seed, status=5, modules="*")
     for test in ("test_json", "test_re", "test_generators", "test_exceptions", "test_threading",
                  "test_signal", "test_ctypes", "test_zlib", "test_subprocess", "test_bigmem",
                  "test_struct", "test_descr", "test_coroutines", "test_decimal"):
@@ -129,15 +130,16 @@ def cases(sources):
                        **hash_seed, "PYTHONPATH": os.path.join(sources.root, "python-tests")},
                    volatile=rb"(in |duration: |load avg: )[\d.]+ ?\w+|test_python_\S+|0x[0-9a-f]+",
                    files=False, quick=test in ("test_json", "test_generators"))
-    yield Case("perl", machine("perl"), [f"{HERE}/work.pl"], env={"PERL_HASH_SEED": "0"}, quick=True)
+    yield Case("perl", machine("perl"), [f"{HERE}/work.pl"], env={"PERL_HASH_SEED": "0"}, status=9,
+               quick=True)
     yield Case("perl with all libraries", machine("perl"), [f"{HERE}/work.pl"], modules="*",
-               env={"PERL_HASH_SEED": "0"})
+               env={"PERL_HASH_SEED": "0"}, status=9)
     yield Case("git", machine("sh"), [f"{HERE}/git.sh"], quick=True)
     yield Case("git with all libraries", machine("sh"), [f"{HERE}/git.sh"], modules="*")
     yield Case("small tools", machine("bash"), [f"{HERE}/tools.sh"], quick=True, lost=True)
     yield Case("small tools with all libraries", machine("bash"), [f"{HERE}/tools.sh"], modules="*",
                lost=True)
-    yield Case("node", machine("node"), [f"{HERE}/work.js"])
+    yield Case("node", machine("node"), [f"{HERE}/work.js"], status=4)
     yield Case("gcc compiling lua", functools.partial(gcc_on_lua, sources), [
         "-O2", "-S", "-o", "lvm.s", f"{sources.root}/source/lua5.4/tree/src/lvm.c"],
         env={"TMPDIR": "/tmp"})
@@ -191,17 +193,23 @@ def check_case(case, path, build, work):
         check_same(plain, again, normalise, case.files)
     except Fault as fault:
         raise Fault(f"differs from run to run untraced: {fault}") from fault
+    if plain.status != case.status:
+        raise Fault(f"untraced: status {plain.status_text()}, expected {case.status}; {plain.tail()}")
     if not build:
         return f"status {plain.status_text()}, {len(plain.out)} bytes"
     data = f"{work}/data"
     traced = run_case(case, command, trace_environment(build, data, case.mode, case.modules), f"{work}/run")
     check_same(plain, traced, normalise, case.files)
     report = Report(build, data, "--all")
-    report.check_invariants(case.lost)
+    report.check_counts(case.lost)
     report.check_end(traced)
     if case.hooks:
         functions, calls = compare_hooks(path, f"{work}/run/cross.txt", report, traced.pid)
         return f"{functions} functions, {calls} calls agree"
+    try:
+        report.check_times()
+    except Fault as fault:
+        raise Fault(f"same output, {summary(report, traced.pid)}; but {fault}") from fault
     return summary(report, traced.pid)
 
 

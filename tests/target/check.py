@@ -176,9 +176,10 @@ def check_traced(program, build, mode, plain, work):
     if not os.path.exists(data) and not program.header["expect"]:
         return  # nothing to trace, nothing to tell
     report = Report(build, data, damaged=bool(program.header["lost"]))
-    report.check_invariants(program.header["lost"], program.header["stacks"])
-    report.check_end(run)
+    report.check_counts(program.header["lost"])
     check_expectations(report, program.header, run.pid)
+    report.check_end(run)
+    report.check_times(program.header["stacks"])
 
 
 def check_program(program, build, work):
