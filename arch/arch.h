@@ -55,6 +55,7 @@ enum site_reason {
 	REASON_READS_RETURN,	/* uses its own return address other than by returning */
 	REASON_NO_RETURN,	/* has no return address (the program's first function) */
 	REASON_FOREIGN_STACK,	/* code of a runtime with stack rules of its own (Go, V8) */
+	REASON_WATCHED,		/* the tracer itself watches it (_exit, prctl ...) */
 	REASON_HIDDEN_UNWINDER, /* the module carries an unwinder that cannot be addressed */
 	REASON_COUNT
 };
@@ -172,6 +173,8 @@ struct detour_info {
 	int32_t resume; /* make the call of the body; the shadow entry is in place */
 	int32_t bypass; /* run the body without a shadow entry */
 	int32_t leave;	/* return to the caller; 0: entry only */
+	uint32_t watch; /* 0, or which of the functions that the tracer itself wants to see */
+	uint32_t spare;
 };
 
 /* What the slow stubs build on the stack for the C functions of struct isa_env. */
@@ -256,7 +259,7 @@ struct isa_emit {
 	const struct isa_site *site;
 	int64_t bias;	/* run-time minus link-time address of the module */
 	uint32_t id;	/* function id, or ID_NONE */
-	bool always_slow; /* entry only: C is told of each call */
+	uint32_t watch; /* entry only, every call goes to slow_entry; see struct detour_info */
 	uint64_t at;	/* run-time address the detour will have */
 	const struct isa_cfi *cfi; /* the function's unwind instructions inside the window, the CIE's
 				    * own initial ones first with at = 0; NULL: none known */
@@ -333,8 +336,8 @@ extern const bool arch_slot_in_memory;
 uint64_t arch_trap_site(const void *context);
 void arch_set_pc(void *context, uint64_t pc);
 
-/* The first integer argument of the call that a slow_frame was made for. */
-uint64_t arch_first_argument(const struct slow_frame *frame);
+/* Integer argument 0 or 1 of the call that a slow_frame was made for. */
+uint64_t arch_argument(const struct slow_frame *frame, unsigned n);
 
 /* Does a return point begin here? @code is readable. */
 bool arch_is_return_point(const void *code);

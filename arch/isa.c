@@ -23,6 +23,7 @@ static const char *const reasons[REASON_COUNT] = {
 	[REASON_READS_RETURN] = "reads-return-address",
 	[REASON_NO_RETURN] = "no-return-address",
 	[REASON_FOREIGN_STACK] = "foreign-stack",
+	[REASON_WATCHED] = "watched",
 	[REASON_HIDDEN_UNWINDER] = "hidden-unwinder",
 };
 

@@ -53,7 +53,7 @@ static bool slot_is_alive(uint64_t slot)
 	uint64_t word;
 	struct iovec to = { &word, 8 }, from = { (void *)slot, 8 };
 
-	if (!arch_slot_in_memory)
+	if (!arch_slot_in_memory || shadow_hooks.sealed)
 		return true;
 	switch (sys_call(SYS_process_vm_readv, sys_getpid(), &to, 1, &from, 1, 0)) {
 	case 8:
@@ -233,7 +233,7 @@ static struct shadow_thread *ready(void)
 
 	if (t && records_of(t))
 		return t;
-	if (t && t->failed)
+	if ((t && t->failed) || shadow_hooks.sealed)
 		return NULL;
 	thread_block_signals(&signals);
 	if (!t)
@@ -255,8 +255,8 @@ void shadow_slow_entry(struct slow_frame *f)
 	struct shadow_entry *e;
 
 	f->go = place(f->info, f->info->bypass);
-	if (f->info->id == shadow_hooks.exit_id)
-		shadow_hooks.exit((int)arch_first_argument(f));
+	if (f->info->watch)
+		shadow_hooks.watch(f);
 	if (f->info->id == ID_NONE)
 		return;
 	t = ready();

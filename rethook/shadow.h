@@ -44,8 +44,10 @@ struct shadow_hooks {
 	/* @thread's memory, records included, goes to another thread (thread->tid is set). */
 	void (*renew)(struct shadow_thread *thread);
 	void (*lost_call)(void);
-	uint32_t exit_id; /* _exit's, may be ID_NONE */
-	void (*exit)(int status); /* it is entered */
+	/* A function that the tracer watches is entered. */
+	void (*watch)(const struct slow_frame *frame);
+	/* System calls may be forbidden from now on: make none. */
+	bool sealed;
 	/* We are a vfork child: thread and memory are the parent's. */
 	bool (*borrowed)(void);
 };

@@ -3,6 +3,7 @@
 #include "demangle.h"
 #include "runtimes.h"
 #include "trap.h"
+#include "watch.h"
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"
 #include "../trampolines/image.h"
@@ -132,13 +133,13 @@ static const char *base_name(const char *path)
 	return base;
 }
 
-static bool is_exit(const struct symbol *s)
+static uint32_t watch_of(const struct plan *plan, const struct symbol *s)
 {
-	bool found = s->name && str_eq(s->name, "_exit");
+	uint32_t watch = plan->is_libc && s->name ? watch_name(s->name) : 0;
 
-	for (size_t i = 0; i < s->naliases; i++)
-		found |= str_eq(s->aliases[i], "_exit");
-	return found;
+	for (size_t i = 0; plan->is_libc && !watch && i < s->naliases; i++)
+		watch = watch_name(s->aliases[i]);
+	return watch;
 }
 
 static bool wanted(const struct symbol *s, const struct plan *plan,
@@ -173,41 +174,62 @@ static int choose_functions(struct plan *plan, const struct plan_settings *setti
 	if (!plan->functions || !scratch)
 		return -ENOMEM;
 	for (size_t i = 0; i < symbols->count; i++)
-		if (settings->exit_only ? is_exit(&symbols->list[i])
-					: wanted(&symbols->list[i], plan, settings, scratch))
+		if (settings->watch_only ? watch_of(plan, &symbols->list[i])
+					 : wanted(&symbols->list[i], plan, settings, scratch))
 			plan->functions[plan->count++] = (struct plan_function){
 				.symbol = &symbols->list[i], .index = (uint32_t)i
 			};
 	return 0;
 }
 
-/*
- * The port is told of all functions, so that it can tell a branch from data that looks like one.
- * For a single function it is quicker to let it take the doubtful for real.
- */
-static int make_funcs(struct plan *plan, bool only_wanted, struct arena *arena)
+static int set_func(struct isa_func *func, const struct symbol *s, struct arena *arena)
 {
-	const struct symbol *list = only_wanted ? plan->functions[0].symbol : plan->symbols.list;
-	size_t count = only_wanted ? 1 : plan->symbols.count;
+	struct isa_row *rows = NULL;
+	long n = s->fde ? ehframe_rows(s->fde, arena, &rows) : 0;
+
+	*func = (struct isa_func){ .start = s->start, .end = s->end, .limit = s->limit,
+		.rows = n > 0 ? rows : NULL, .nrows = n > 0 ? (uint32_t)n : 0,
+		.anonymous = !s->name };
+	return n < 0 ? (int)n : 0;
+}
+
+/* The port is told of all functions, so that it can tell a branch from data that looks like one. */
+static int make_funcs(struct plan *plan, struct arena *arena)
+{
+	size_t count = plan->symbols.count;
 	struct isa_func *funcs = arena_alloc(arena, count * sizeof(*funcs));
+	int err = funcs ? 0 : -ENOMEM;
 
-	if (!funcs)
-		return -ENOMEM;
-	if (only_wanted)
-		plan->functions[0].index = 0;
-	for (size_t i = 0; i < count; i++) {
-		const struct symbol *s = &list[i];
-		struct isa_row *rows = NULL;
-		long n = s->fde ? ehframe_rows(s->fde, arena, &rows) : 0;
-
-		if (n < 0)
-			return -ENOMEM;
-		funcs[i] = (struct isa_func){ .start = s->start, .end = s->end, .limit = s->limit,
-			.rows = n ? rows : NULL, .nrows = (uint32_t)n, .anonymous = !s->name };
-	}
+	for (size_t i = 0; !err && i < count; i++)
+		err = set_func(&funcs[i], &plan->symbols.list[i], arena);
 	plan->code.funcs = funcs;
 	plan->code.nfuncs = count;
-	return 0;
+	return err;
+}
+
+/*
+ * What we watch are small exported functions of libc, which nothing enters but at the start:
+ * their own code is all that is looked at. All of libc would be most of a small program's start.
+ */
+static int make_watched(struct plan *plan, struct arena *arena)
+{
+	struct isa_func *funcs = arena_alloc(arena, plan->count * sizeof(*funcs));
+	struct isa_text *texts = arena_alloc(arena, plan->count * sizeof(*texts));
+	int err = funcs && texts ? 0 : -ENOMEM;
+
+	for (size_t i = 0; !err && i < plan->count; i++) {
+		const struct symbol *s = plan->functions[i].symbol;
+		uint64_t size = s->limit - s->start;
+
+		plan->functions[i].index = (uint32_t)i;
+		texts[i] = (struct isa_text){ .bytes = elffile_at(&plan->elf, s->start, size),
+			.addr = s->start, .size = size };
+		err = texts[i].bytes ? set_func(&funcs[i], s, arena) : -EINVAL;
+	}
+	plan->code.texts = texts;
+	plan->code.ntexts = plan->code.nfuncs = plan->count;
+	plan->code.funcs = funcs;
+	return err;
 }
 
 /* ---- sites ---- */
@@ -273,9 +295,9 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 		refuse(site, REASON_MEMORY_DIFFERS);
 		return;
 	}
-	f->is_exit = plan->is_libc && is_exit(s);
-	if (f->is_exit)
-		site->reason = REASON_NO_RETURN;
+	f->watch = watch_of(plan, s);
+	if (f->watch)
+		site->reason = REASON_WATCHED;
 	else if (entry_only_reason(s->reason))
 		site->reason = s->reason;
 	else if (site->entry_only)
@@ -295,13 +317,14 @@ static int read_code(struct plan *plan, const struct plan_settings *settings, st
 
 	if (!err)
 		err = choose_functions(plan, settings, arena);
-	if (!err && plan->count)
-		err = read_segments(plan, arena);
-	if (!err && plan->count)
+	if (err || !plan->count)
+		return err;
+	if (settings->watch_only)
+		return make_watched(plan, arena);
+	err = read_segments(plan, arena);
+	if (!err)
 		err = read_pointers(plan, arena);
-	if (!err && plan->count)
-		err = make_funcs(plan, settings->exit_only, arena);
-	return err;
+	return err ? err : make_funcs(plan, arena);
 }
 
 static int choose_sites(struct plan *plan, const struct plan_settings *settings, const char **why)
@@ -323,29 +346,6 @@ static int choose_sites(struct plan *plan, const struct plan_settings *settings,
 	return err;
 }
 
-/*
- * For one function, searching the whole module for what might jump into its window is most of the
- * work, and needless when the window is a single instruction.
- */
-static bool choose_exit(struct plan *plan, const struct plan_settings *settings, const char **why)
-{
-	const struct isa_func *f = &plan->code.funcs[0];
-	const uint8_t *bytes = elffile_at(&plan->elf, f->start, f->limit - f->start);
-	struct isa_text text = { .bytes = bytes, .addr = f->start, .size = f->limit - f->start };
-	const struct isa_text *texts = plan->code.texts;
-	size_t ntexts = plan->code.ntexts;
-	uint8_t choice;
-
-	if (!bytes)
-		return false;
-	plan->code.texts = &text;
-	plan->code.ntexts = 1;
-	choice = choose_sites(plan, settings, why) ? SITE_REFUSED : plan->functions[0].site.choice;
-	plan->code.texts = texts;
-	plan->code.ntexts = ntexts;
-	return choice == SITE_ONE || choice == SITE_NOPS;
-}
-
 int plan_module(struct plan *plan, const struct module *module,
 	const struct plan_settings *settings, struct arena *arena, const char **why)
 {
@@ -355,7 +355,7 @@ int plan_module(struct plan *plan, const struct module *module,
 	plan->is_libc = str_starts(base_name(module->path), "libc.so")
 		|| str_starts(base_name(module->path), "libc-2.")
 		|| str_starts(base_name(module->path), "ld-musl");
-	if (settings->exit_only && !plan->is_libc)
+	if (settings->watch_only && !plan->is_libc)
 		return 0;
 	err = modules_open(module, &plan->elf, why);
 	if (err)
@@ -367,7 +367,7 @@ int plan_module(struct plan *plan, const struct module *module,
 	plan->code.isa = arch_isa;
 	plan->code.arena = arena;
 	err = read_code(plan, settings, arena);
-	if (err || !plan->count || (settings->exit_only && choose_exit(plan, settings, why)))
+	if (err || !plan->count)
 		return err;
 	plan->has_unwinder = unwinders_read(&plan->elf, module->bias, module->lo, module->hi,
 		&plan->unwinder);
@@ -407,7 +407,7 @@ static int add_detour(struct plan *plan, const struct plan_settings *settings, s
 	fill_emit(plan, settings, f, &in);
 	in.common = image_common(im);
 	in.id = id;
-	in.always_slow = f->is_exit;
+	in.watch = f->watch;
 	in.at = image_next(im, &out);
 	if (f->symbol->fde)
 		n = ehframe_cfi(f->symbol->fde, (uint64_t)f->site.offset + f->site.len + 1, cfi,
@@ -439,16 +439,14 @@ static int build(struct plan *plan, const struct plan_settings *settings, struct
 
 		if (f->site.choice == SITE_REFUSED)
 			continue;
-		err = add_detour(plan, settings, im, f, settings->exit_only ? ID_NONE : *next_id);
+		err = add_detour(plan, settings, im, f, settings->watch_only ? ID_NONE : *next_id);
 		if (err == -ENOMEM || err == -ENOSPC)
 			return err;
 		if (err)
 			refuse(&f->site, err == -ERANGE ? REASON_OUT_OF_REACH
 							: REASON_NOT_RELOCATABLE);
 		else
-			f->id = settings->exit_only ? ID_NONE : (*next_id)++;
-		if (!err && f->is_exit)
-			plan->exit_id = f->id;
+			f->id = settings->watch_only ? ID_NONE : (*next_id)++;
 	}
 	mem_sort(plan->patches, plan->npatches, sizeof(*plan->patches), compare_patches);
 	return 0;

@@ -16,7 +16,7 @@
 struct plan_settings {
 	const struct isa_env *env;
 	const struct filter *functions;
-	bool exit_only; /* only libc's _exit is wanted, for ourselves: it gets ID_NONE */
+	bool watch_only; /* only what the tracer watches is wanted; it gets ID_NONE */
 	bool demangle; /* the filter wants demangled names too */
 	bool trap;     /* breakpoints are allowed */
 	uint64_t root; /* see isa->cie() */
@@ -28,7 +28,7 @@ struct plan_function {
 	const struct symbol *symbol;
 	uint32_t index; /* in isa_module.funcs */
 	uint32_t id;	/* 0: skipped, site.reason says why */
-	bool is_exit;	/* _exit */
+	uint32_t watch; /* enum watch: the tracer itself wants to see it; 0: it does not */
 	uint64_t detour; /* run-time address */
 	struct isa_site site;
 };
@@ -46,7 +46,6 @@ struct plan {
 	void *image; /* loader's handle; NULL: none */
 	char image_path[64]; /* its base name */
 	bool is_libc;
-	uint32_t exit_id; /* of the function that is_exit; 0: none here */
 	struct unwinder unwinder;
 	bool has_unwinder;
 };

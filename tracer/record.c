@@ -30,6 +30,7 @@ static struct {
 	struct counts_header *last; /* the mapped header, the parent's after a fork */
 	struct wiped *wiped;
 	uint32_t pid;
+	uint32_t nimages;
 	char path[CONFIG_PATH_MAX + 128]; /* not on the stack: a thread may attach on a small one */
 } rec;
 
@@ -232,9 +233,18 @@ int record_begin(const struct config *config, char *const *argv, const char **wh
 	return 0;
 }
 
-void record_name(char *path, size_t size, uint32_t batch, const char *suffix)
+/* A file that belongs to this process: PID-START-N.K.@suffix */
+static void file_name(char *path, size_t size, uint32_t batch, const char *suffix)
 {
 	str_print(path, size, "%s/%s.%u.%s", rec.data, rec.symbols, batch, suffix);
+}
+
+void record_image_name(char *path, size_t size)
+{
+	char suffix[24];
+
+	str_print(suffix, sizeof(suffix), "%u.detours", rec.nimages++);
+	file_name(path, size, 0, suffix);
 }
 
 int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t first_id, uint32_t count)
@@ -246,7 +256,7 @@ int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t firs
 
 	if (batch >= FORMAT_BATCHES_MAX)
 		return -ENOSPC;
-	record_name(path, sizeof(rec.path), batch, "symbols");
+	file_name(path, sizeof(rec.path), batch, "symbols");
 	fd = sys_open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
 	if (fd < 0)
 		return fd;
@@ -289,7 +299,7 @@ void record_abandon(void)
 	sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
 	if (!rec.last || !rec.last->nbatches)
 		return;
-	record_name(rec.path, sizeof(rec.path), 0, "symbols");
+	file_name(rec.path, sizeof(rec.path), 0, "symbols");
 	sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
 }
 
@@ -302,7 +312,7 @@ static struct counts_header *own_header(void)
 
 bool record_borrowed(void)
 {
-	return own_header() && (uint32_t)sys_getpid() != rec.pid;
+	return !shadow_hooks.sealed && own_header() && (uint32_t)sys_getpid() != rec.pid;
 }
 
 static void lock(void)
@@ -427,6 +437,20 @@ void record_lost_call(void)
 	__atomic_fetch_add(&(h ? h : rec.last)->lost_calls, 1, __ATOMIC_RELAXED);
 }
 
+/* Those of this process, unless it is a forked child: then they are its parent's. */
+static void remove_images(void)
+{
+	char suffix[24];
+
+	if (!str_eq(rec.name, rec.symbols))
+		return;
+	for (uint32_t i = 0; i < rec.nimages; i++) {
+		str_print(suffix, sizeof(suffix), "%u.detours", i);
+		file_name(rec.path, sizeof(rec.path), 0, suffix);
+		sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
+	}
+}
+
 /* @sp: the frames below are gone. */
 static void flush_calls(uint64_t sp)
 {
@@ -446,8 +470,11 @@ void record_end(int status)
 
 	if (!h || record_borrowed())
 		return;
-	flush_calls((uint64_t)__builtin_frame_address(0));
-	h->last = anchor();
+	if (!shadow_hooks.sealed) {
+		flush_calls((uint64_t)__builtin_frame_address(0));
+		h->last = anchor();
+		remove_images();
+	}
 	h->status = status & 0xff;
 	__atomic_store_n(&h->end, FORMAT_END_EXIT, __ATOMIC_RELEASE);
 }

@@ -18,8 +18,8 @@ struct shadow_thread;
  */
 int record_begin(const struct config *config, char *const *argv, const char **why);
 
-/* A file name in the data directory that belongs to this process: PID-START-N.K.@suffix */
-void record_name(char *path, size_t size, uint32_t batch, const char *suffix);
+/* A name for one more detour image of this process. The file is removed when the process exits. */
+void record_image_name(char *path, size_t size);
 
 /* Write a symbols file for batch @batch and remember it. 0 or -errno. */
 int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t first_id,

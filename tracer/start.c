@@ -5,6 +5,7 @@
 #include "record.h"
 #include "tables.h"
 #include "trap.h"
+#include "watch.h"
 #include "../arch/sys.h"
 #include "../rethook/mirror.h"
 #include "../rethook/shadow.h"
@@ -24,7 +25,7 @@ struct run {
 	struct isa_env env;
 	struct plan *plans;
 	size_t nplans;
-	struct plan *exit_plan; /* libc's, only for _exit; NULL: _exit is in one of the plans */
+	struct plan *watch_plan; /* libc's, for what we watch; NULL: that is in one of the plans */
 	uint32_t traced, skipped;
 };
 
@@ -66,7 +67,7 @@ static void set_env(struct run *run)
 		.renew = record_renew,
 		.lost_call = record_lost_call,
 		.borrowed = record_borrowed,
-		.exit = record_end,
+		.watch = watch_entered,
 	};
 	unwind_find = unwinders_find;
 }
@@ -104,27 +105,27 @@ static bool module_wanted(const struct run *run, const struct module *m)
 }
 
 /*
- * So that the report can tell exit from death, libc's _exit is always hooked: by its own plan when
- * libc is not wanted. Plans for ourselves stand behind the others.
+ * A few functions of libc are always hooked (watch.h): by a plan for ourselves when libc is not
+ * wanted. It stands behind the others.
  */
-static void plan_exit(struct run *run)
+static void plan_watch(struct run *run)
 {
 	struct plan_settings settings = run->settings;
 	const char *why;
 
 	for (size_t i = 0; i < run->nplans; i++)
 		for (size_t k = 0; k < run->plans[i].count; k++)
-			if (run->plans[i].functions[k].is_exit)
+			if (run->plans[i].functions[k].watch)
 				return;
-	settings.exit_only = true;
-	run->exit_plan = &run->plans[run->nplans];
+	settings.watch_only = true;
+	run->watch_plan = &run->plans[run->nplans];
 	for (size_t i = 0; i < run->modules.count; i++) {
-		if (!plan_module(run->exit_plan, &run->modules.list[i], &settings, &run->arena, &why)
-			&& run->exit_plan->count)
+		if (!plan_module(run->watch_plan, &run->modules.list[i], &settings, &run->arena, &why)
+			&& run->watch_plan->count)
 			return;
-		plan_close(run->exit_plan);
+		plan_close(run->watch_plan);
 	}
-	run->exit_plan = NULL;
+	run->watch_plan = NULL;
 }
 
 /* A problem with one module leaves the others alone. */
@@ -150,7 +151,7 @@ static void plan_all(struct run *run)
 
 static size_t all_plans(const struct run *run)
 {
-	return run->nplans + (run->exit_plan != NULL);
+	return run->nplans + (run->watch_plan != NULL);
 }
 
 static void load_all(struct run *run, uint32_t *next_id)
@@ -161,17 +162,13 @@ static void load_all(struct run *run, uint32_t *next_id)
 	for (uint32_t i = 0; i < all_plans(run); i++) {
 		struct plan *plan = &run->plans[i];
 		struct plan_settings settings = run->settings;
-		char suffix[24];
 
 		if (!plan->patchable)
 			continue;
-		settings.exit_only = plan == run->exit_plan;
-		str_print(suffix, sizeof(suffix), "%u.detours", i);
-		record_name(path, sizeof(path), 0, suffix);
+		settings.watch_only = plan == run->watch_plan;
+		record_image_name(path, sizeof(path));
 		if (plan_image(plan, &settings, path, next_id, &run->arena, &why))
 			config_complain("%s: not traced: %s", plan->module->path, why);
-		if (plan->exit_id)
-			shadow_hooks.exit_id = plan->exit_id;
 	}
 }
 
@@ -248,7 +245,7 @@ static void trace(struct run *run, char *const *argv)
 	plan_all(run);
 	if (!run->nplans)
 		return;
-	plan_exit(run);
+	plan_watch(run);
 	err = prepare(run, argv, &why);
 	if (err) {
 		config_complain("%s: %s (error %d): nothing is traced", run->config.data, why, -err);

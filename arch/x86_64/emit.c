@@ -506,7 +506,7 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 	store(e, RDX, RSP, SAVE_RDX);
 	if (in->site->flags_in)
 		save_flags(e, 0);
-	if (in->always_slow) {
+	if (in->watch) {
 		CODE(e, "\x31\xc0"); /* xor eax, eax: ZF */
 		slow_if(e, l, COND_E);
 		return;
@@ -605,7 +605,7 @@ int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 	bool own_body = in->site->choice != SITE_NOPS;
 	struct labels l = { 0 };
 	uint8_t *entry_info, *exit_info = NULL, *call = NULL, *to_body;
-	struct detour_info info = { .id = in->id };
+	struct detour_info info = { .id = in->id, .watch = in->watch };
 	int err = 0;
 
 	*detour = (struct isa_detour){ .nranges = 1 };
@@ -669,7 +669,7 @@ int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 
 /* ---- the common part ---- */
 
-static const enum reg kept[] = { RSI, [X86_SAVED_RDI] = RDI, R8, R9, R10, R11 };
+static const enum reg kept[] = { [X86_SAVED_RSI] = RSI, [X86_SAVED_RDI] = RDI, R8, R9, R10, R11 };
 #define KEPT_FLAGS (FRAME_REGS + (int)(sizeof(kept) / sizeof(kept[0])) * 8)
 
 /* rsp = S - FRAME_SIZE. Save what C may change beyond rax, rcx, rdx. @cfa: CFA - rsp. */

@@ -29,9 +29,9 @@ bool arch_is_return_point(const void *code)
 	return first == X86_RETURN_MARK;
 }
 
-uint64_t arch_first_argument(const struct slow_frame *frame)
+uint64_t arch_argument(const struct slow_frame *frame, unsigned n)
 {
-	return ((const uint64_t *)(frame + 1))[X86_SAVED_RDI];
+	return ((const uint64_t *)(frame + 1))[n ? X86_SAVED_RSI : X86_SAVED_RDI];
 }
 
 uint64_t arch_trap_site(const void *context)

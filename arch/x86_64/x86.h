@@ -11,7 +11,8 @@
 
 #define X86_WINDOW_MAX 24 /* the longest window: 4 one-byte instructions and one of 15 bytes */
 
-/* Index of rdi among the registers that the slow stubs save behind a struct slow_frame. */
+/* Indexes among the registers that the slow stubs save behind a struct slow_frame. */
+#define X86_SAVED_RSI 0
 #define X86_SAVED_RDI 1
 
 /* Where each displaced instruction went. */
