@@ -573,7 +573,10 @@ static void model_read_process(struct model *model, struct funcset *merged, size
 
 uint64_t model_average(const struct model_function *function)
 {
-	return function->timed ? function->total / function->timed : MODEL_NONE;
+	if (function->timed)
+		return function->total / function->timed;
+	return function->total && function->total != MODEL_NONE ? function->total / function->calls
+								: MODEL_NONE;
 }
 
 static uint64_t model_key(const struct model_function *function, enum model_sort sort)

@@ -35,10 +35,10 @@ static const char *table_time(char *buf, uint64_t ns)
 	return ns == MODEL_NONE ? "-" : text_ns(buf, ns);
 }
 
-/* A time of a function that was summed up when its calls ended. */
+/* A time that is summed up when a call ends, or when the process exits with calls open. */
 static const char *table_sum(char *buf, const struct model_function *function, uint64_t ns)
 {
-	return table_time(buf, function->timed ? ns : MODEL_NONE);
+	return table_time(buf, function->timed || ns ? ns : MODEL_NONE);
 }
 
 #define TABLE_CELL(what, expression)                                                               \
