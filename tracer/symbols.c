@@ -400,25 +400,29 @@ static uint8_t name_rank(const struct sym_name *name)
 	return name->bind == STB_LOCAL ? 2 : name->bind == STB_WEAK ? 1 : 0;
 }
 
-/* The name to show first: fewer leading underscores; global, weak, local; shorter; alphabet. */
+/*
+ * The name to show first: global or weak before local, so that no name of an implementation's own
+ * is shown for one of its interface; then the plainest: fewer leading underscores; global before
+ * weak; shorter; alphabet.
+ */
 static int name_compare(const void *a, const void *b)
 {
 	const struct sym_name *x = (void *)(uintptr_t)((const struct radix_item *)a)->value;
 	const struct sym_name *y = (void *)(uintptr_t)((const struct radix_item *)b)->value;
-	size_t m, n;
-	int order = str_cmp(x->name, y->name);
+	const ptrdiff_t order[] = {
+		(x->bind == STB_LOCAL) - (y->bind == STB_LOCAL),
+		(special_base(x->name) - x->name) - (special_base(y->name) - y->name),
+		name_rank(x) - name_rank(y),
+		(ptrdiff_t)strlen(x->name) - (ptrdiff_t)strlen(y->name),
+	};
+	int equal = str_cmp(x->name, y->name);
 
-	if (!order)
+	if (!equal) /* of one name the better binding */
 		return name_rank(x) - name_rank(y);
-	m = (size_t)(special_base(x->name) - x->name);
-	n = (size_t)(special_base(y->name) - y->name);
-	if (m == n && name_rank(x) != name_rank(y))
-		return name_rank(x) - name_rank(y);
-	if (m == n) {
-		m = strlen(x->name);
-		n = strlen(y->name);
-	}
-	return m != n ? (m < n ? -1 : 1) : order;
+	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
+		if (order[i])
+			return order[i] < 0 ? -1 : 1;
+	return equal;
 }
 
 /* Take over the @n names of a start. Returns the reason that one of them gives. */

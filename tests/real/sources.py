@@ -80,7 +80,9 @@ class Sources:
         target = os.path.join(self.root, "programs", f"{name}-{variant}", name)
         if not os.path.exists(target):
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            compiler = [] if flags[0] in ("clang", "gcc") else ["gcc"]
+            compiler = [] if flags[0] == "clang" else ["gcc"]
+            if not shutil.which((*compiler, *flags)[0]):
+                raise Missing((*compiler, *flags)[0])
             self.command([*compiler, *flags, "-g1", "-w", "-o", target + ".new", *parts, *late], cwd)
             os.rename(target + ".new", target)
         return target

@@ -348,9 +348,11 @@ Test(symbols, chooses_one_name_per_address)
 		const char *names[6];
 		bool exported, ifunc;
 	} rows[] = {
-		{ "global, weak, local",
+		{ "local last, then the plainest",
 			{ { "a", TEXT, 8, LOCAL }, { "bb", TEXT, 8, WEAK }, { "__ccc", TEXT, 8, FUNC } },
-			{ "__ccc", "bb", "a" }, false, false },
+			{ "bb", "__ccc", "a" }, false, false },
+		{ "global before weak",
+			{ { "a", TEXT, 8, WEAK }, { "ccc", TEXT, 8, FUNC } }, { "ccc", "a" }, false, false },
 		{ "fewer underscores",
 			{ { "__a", TEXT, 8, FUNC }, { "_bb", TEXT, 8, FUNC }, { "ccc", TEXT, 8, FUNC } },
 			{ "ccc", "_bb", "__a" }, false, false },
