@@ -151,13 +151,3 @@ void mirror_each(struct shadow_node *node, void (*visit)(struct shadow_entry *, 
 	}
 	each_in(node->overflow, node->overflow_end, sizeof(struct shadow_entry), visit, arg);
 }
-
-void mirror_clear(struct shadow_node *node)
-{
-	uint64_t used = node->overflow_end - node->overflow;
-
-	sys_call(SYS_madvise, node->mirror, mirror_size(), MADV_DONTNEED);
-	node->overflow_end = node->overflow;
-	if (used)
-		sys_call(SYS_madvise, node->overflow, (used + PAGE - 1) & -PAGE, MADV_DONTNEED);
-}

@@ -33,7 +33,4 @@ void mirror_free(struct shadow_node *node, struct shadow_entry *entry);
  * not been used. */
 void mirror_each(struct shadow_node *node, void (*visit)(struct shadow_entry *, void *), void *arg);
 
-/* Make all as new; nobody uses it. */
-void mirror_clear(struct shadow_node *node);
-
 #endif

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 
 #define FLAG_CLAIMED 1 /* accounted; freed by shadow_slow_release() */
+#define FLAG_CLOSED  2 /* accounted as unwound on the word of the thread's end only */
 #define MOVED_MAX    64 /* words that a callee may have popped */
 #define CHAIN_MAX    100000
 
@@ -312,6 +313,17 @@ static struct shadow_entry *find_returning(struct shadow_thread *t, const struct
 	return e;
 }
 
+/* The frame of a fiber has outlived the thread that called it, and is left now. */
+static void reopen(struct shadow_entry *e, enum outcome outcome)
+{
+	struct func_record *r = (struct func_record *)e->owner + e->func;
+
+	if (outcome == UNWOUND || !thread_of_records(e->owner))
+		return;
+	add(&r->unwound, (uint64_t)-1);
+	add(&r->returned, 1);
+}
+
 /*
  * Find the entry of a frame that is being left, account it, and hand over its return address. It
  * stays findable for unwinders until shadow_slow_release().
@@ -328,6 +340,8 @@ static struct shadow_thread *leave(struct slow_frame *f, enum outcome outcome)
 	if (t && claim(e)) {
 		account(t, e, outcome);
 		leave_chain(t, e);
+	} else if (e->flags & FLAG_CLOSED) {
+		reopen(e, outcome);
 	}
 	return t;
 }
@@ -377,13 +391,15 @@ uint64_t shadow_locate(uint64_t slot)
 /* ---- the end ---- */
 
 struct closing {
-	struct shadow_thread *thread;
 	bool gone;	 /* all its frames are */
 	uint64_t lo, hi; /* frames in between are gone */
 	uint64_t now;
 };
 
-/* Entries come newest first, so a call has its callees' time when its turn comes. */
+/*
+ * Entries come newest first, so a call has its callees' time when its turn comes. One whose frame
+ * is gone stays findable: should it be a fiber's, it may still return.
+ */
 static void close_entry(struct shadow_entry *e, void *arg)
 {
 	struct closing *c = arg;
@@ -393,8 +409,6 @@ static void close_entry(struct shadow_entry *e, void *arg)
 	if (!thread_of_records(e->owner) || (e->flags & FLAG_CLAIMED))
 		return;
 	r += e->func;
-	if (gone)
-		add(&r->unwound, 1);
 	if (timed()) {
 		add_time(r, e, since(e, c->now));
 		/* Should it go on after all, only what comes now is added. */
@@ -402,16 +416,17 @@ static void close_entry(struct shadow_entry *e, void *arg)
 		e->child = 0;
 		r->depth += !gone;
 	}
-	if (gone)
-		__atomic_store_n(&e->slot, 0, __ATOMIC_RELEASE);
+	if (gone) {
+		add(&r->unwound, 1);
+		e->flags |= FLAG_CLAIMED | FLAG_CLOSED;
+	}
 }
 
 void shadow_close(struct shadow_thread *t)
 {
-	struct closing c = { .thread = t, .gone = true, .now = timed() ? arch_clock() : 0 };
+	struct closing c = { .gone = true, .now = timed() ? arch_clock() : 0 };
 
 	mirror_each(&t->node, close_entry, &c);
-	mirror_clear(&t->node);
 	t->failed = false;
 }
 
@@ -421,7 +436,7 @@ void shadow_flush(uint64_t lo, uint64_t hi)
 	uint64_t now = timed() ? arch_clock() : 0;
 
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
-		struct closing c = { .thread = t, .gone = thread_is_gone(t), .now = now };
+		struct closing c = { .gone = thread_is_gone(t), .now = now };
 
 		if (t == self) {
 			c.lo = lo;

@@ -78,7 +78,7 @@ uint64_t shadow_pad_of(uint64_t addr); /* the landing pad of the image @addr lie
  * shadow entry's word, which may be read and written. */
 uint64_t shadow_locate(uint64_t slot);
 
-/* Close the open calls of a thread that is gone as unwound, and make its shadow stack as new. */
+/* Close the open calls of a thread that is gone as unwound. */
 void shadow_close(struct shadow_thread *thread);
 
 /*

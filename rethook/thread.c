@@ -145,8 +145,6 @@ void thread_only_survivor(struct shadow_thread *me)
 {
 	me->tid = sys_gettid();
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
-		if (t != me) {
+		if (t != me)
 			t->tid = THREAD_FREE;
-			mirror_clear(&t->node);
-		}
 }
