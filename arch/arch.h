@@ -141,7 +141,7 @@ struct shadow_entry {
 	uint64_t start;	 /* clock at entry */
 	uint64_t child;	 /* clock ticks spent in traced callees */
 	uint64_t parent; /* struct shadow_entry that encloses this one */
-	uint64_t spare;
+	uint64_t link;	 /* in the overflow: the next in its chain */
 };
 #define SHADOW_COUNT_SIZE 32
 #define SHADOW_TIMED_SIZE 64
@@ -154,10 +154,14 @@ struct shadow_entry {
 struct shadow_node {
 	uint64_t next;	   /* struct shadow_node, 0 at the end */
 	uint64_t mirror;   /* of the entries */
-	uint64_t overflow; /* entries of full size whose place in the mirror was taken, oldest first */
-	uint64_t overflow_end;
-	uint64_t overflow_room; /* where its address space ends */
+	/*
+	 * Entries whose place in the mirror was taken, of full size, in chains (`link`) that begin
+	 * at buckets + (slot & SHADOW_BUCKETS).
+	 */
+	uint64_t buckets;
+	uint64_t overflow, overflow_end, overflow_room;
 };
+#define SHADOW_BUCKETS 0x7fff8
 
 /* What the CIEs refer to. */
 struct shadow_root {

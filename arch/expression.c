@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The search, in words: in every thread's mirror the slot has one place; an entry there that names
- * this very slot is the one. Else it may be among the entries whose place was taken, newest first.
+ * this very slot is the one. Else it may be in a chain of those whose place was taken.
  *
  * Only operations that libgcc, LLVM libunwind, nongnu libunwind, gdb and elfutils share are used.
  * The slot is duplicated first, as older libgcc cannot pick the bottom element, and the expression
@@ -15,9 +15,7 @@ enum op {
 	OP_const8u = 0x0e,
 	OP_dup = 0x12,
 	OP_drop = 0x13,
-	OP_over = 0x14,
 	OP_pick = 0x15,
-	OP_swap = 0x16,
 	OP_and = 0x1a,
 	OP_minus = 0x1c,
 	OP_mul = 0x1e,
@@ -29,7 +27,8 @@ enum op {
 	OP_nop = 0x96,
 };
 
-enum label { THREAD, HAVE, TAKEN, TAKEN_HAVE, SCAN, SCANNED, HIT, FOUND, MISS, DONE, LABELS };
+enum label { THREAD, HAVE, TAKEN, TAKEN_HAVE, BUCKET, SCAN, SCANNED, COMPARE, FOUND, MISS, DONE,
+	LABELS };
 
 struct writer {
 	uint8_t *out;
@@ -126,30 +125,31 @@ static void write_all(struct writer *w, const struct expression_input *in)
 	op_jump(w, OP_skip, MISS);
 	op_label(w, TAKEN_HAVE);
 	op(w, OP_dup);
-	op_field(w, NODE(overflow));
-	op_byte(w, OP_pick, 1);
-	op_field(w, NODE(overflow_end)); /* s S n first e */
-	op_label(w, SCAN);
-	op(w, OP_over);
-	op_byte(w, OP_pick, 1);
-	op(w, OP_eq);
-	op_jump(w, OP_bra, SCANNED);
-	op_byte(w, OP_const1u, SHADOW_TIMED_SIZE);
-	op(w, OP_minus);
+	op_field(w, NODE(buckets));
 	op(w, OP_dup);
-	op_field(w, ENTRY(slot));
-	op_byte(w, OP_pick, 4);
-	op(w, OP_eq);
-	op_jump(w, OP_bra, HIT);
-	op_jump(w, OP_skip, SCAN);
-	op_label(w, SCANNED);
-	op(w, OP_drop);
+	op_jump(w, OP_bra, BUCKET);
+	op_jump(w, OP_skip, SCANNED);
+	op_label(w, BUCKET); /* s S n buckets */
+	op_byte(w, OP_pick, 2);
+	op_word(w, SHADOW_BUCKETS);
+	op(w, OP_and);
+	op(w, OP_plus);
+	op(w, OP_deref);
+	op_label(w, SCAN); /* s S n e */
+	op(w, OP_dup);
+	op_jump(w, OP_bra, COMPARE);
+	op_label(w, SCANNED); /* s S n 0 */
 	op(w, OP_drop);
 	op_field(w, NODE(next));
 	op_jump(w, OP_skip, TAKEN);
-	op_label(w, HIT);
-	op(w, OP_swap);
-	op(w, OP_drop);
+	op_label(w, COMPARE);
+	op(w, OP_dup);
+	op_field(w, ENTRY(slot));
+	op_byte(w, OP_pick, 3);
+	op(w, OP_eq);
+	op_jump(w, OP_bra, FOUND);
+	op_field(w, ENTRY(link));
+	op_jump(w, OP_skip, SCAN);
 
 	op_label(w, FOUND); /* s S n e */
 	op_byte(w, OP_plus_uconst, ENTRY(ret));

@@ -58,75 +58,128 @@ struct shadow_entry *mirror_place(const struct shadow_node *node, uint64_t slot)
 	return (struct shadow_entry *)(node->mirror + (slot & shadow_root.mask) * shadow_root.scale);
 }
 
-static struct shadow_entry *overflow_first(const struct shadow_node *node)
+/* ---- entries whose place was taken ---- */
+
+static uint64_t *bucket_of(const struct shadow_node *node, uint64_t slot)
 {
-	return (struct shadow_entry *)node->overflow;
+	return (uint64_t *)(node->buckets + (slot & SHADOW_BUCKETS));
 }
 
-static struct shadow_entry *overflow_end(const struct shadow_node *node)
+static struct shadow_entry *chain_find(const struct shadow_node *node, uint64_t slot)
 {
-	return (struct shadow_entry *)__atomic_load_n(&node->overflow_end, __ATOMIC_ACQUIRE);
+	uint64_t link = node->buckets ? __atomic_load_n(bucket_of(node, slot), __ATOMIC_ACQUIRE) : 0;
+	struct shadow_entry *e;
+
+	for (; (e = (struct shadow_entry *)link); link = e->link)
+		if (e->slot == slot)
+			return e;
+	return NULL;
+}
+
+/* A signal handler may put others in front meanwhile, and takes them out again. */
+static void chain_add(struct shadow_node *node, struct shadow_entry *e, uint64_t slot)
+{
+	uint64_t *bucket = bucket_of(node, slot);
+
+	e->link = *bucket;
+	while (!__atomic_compare_exchange_n(
+		bucket, &e->link, (uint64_t)e, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
+}
+
+static void chain_remove(struct shadow_node *node, struct shadow_entry *e, uint64_t slot)
+{
+	uint64_t *at = bucket_of(node, slot), expected = (uint64_t)e;
+
+	while (!__atomic_compare_exchange_n(
+		at, &expected, e->link, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+		if (!expected)
+			return;
+		at = &((struct shadow_entry *)expected)->link;
+		expected = (uint64_t)e;
+	}
 }
 
 struct shadow_entry *mirror_find(const struct shadow_node *node, uint64_t slot)
 {
 	struct shadow_entry *e = mirror_place(node, slot);
 
-	if (e->slot == slot)
-		return e;
-	for (e = overflow_end(node); e > overflow_first(node);)
-		if ((--e)->slot == slot)
-			return e;
-	return NULL;
+	return e->slot == slot ? e : chain_find(node, slot);
 }
 
-struct shadow_entry *mirror_overflow(struct shadow_node *node)
+static bool map_overflow(struct shadow_node *node)
+{
+	size_t size = OVERFLOW_SIZE;
+	void *buckets, *space = reserve(size);
+
+	if (sys_failed(space))
+		space = reserve(size /= 64);
+	if (sys_failed(space))
+		return false;
+	buckets = reserve(SHADOW_BUCKETS + 8);
+	if (sys_failed(buckets)) {
+		sys_munmap(space, size);
+		return false;
+	}
+	node->overflow = node->overflow_end = (uint64_t)space;
+	node->overflow_room = (uint64_t)space + size;
+	__atomic_store_n(&node->buckets, (uint64_t)buckets, __ATOMIC_RELEASE);
+	return true;
+}
+
+struct shadow_entry *mirror_overflow(struct shadow_node *node, uint64_t slot)
 {
 	struct shadow_entry *e;
 
-	if (!node->overflow) {
-		size_t size = OVERFLOW_SIZE;
-		void *space = reserve(size);
-
-		if (sys_failed(space))
-			space = reserve(size /= 64);
-		if (sys_failed(space))
-			return NULL;
-		node->overflow = node->overflow_end = (uint64_t)space;
-		node->overflow_room = (uint64_t)space + size;
-	}
+	if (!node->buckets && !map_overflow(node))
+		return NULL;
 	/* A signal handler may take the next one meanwhile. */
 	e = (struct shadow_entry *)__atomic_fetch_add(
 		&node->overflow_end, sizeof(*e), __ATOMIC_ACQ_REL);
-	if ((uint64_t)e < node->overflow_room)
-		return e;
-	__atomic_fetch_sub(&node->overflow_end, sizeof(*e), __ATOMIC_ACQ_REL);
-	return NULL;
+	if ((uint64_t)e >= node->overflow_room) {
+		__atomic_fetch_sub(&node->overflow_end, sizeof(*e), __ATOMIC_ACQ_REL);
+		return NULL;
+	}
+	chain_add(node, e, slot);
+	return e;
 }
 
 static bool in_overflow(const struct shadow_node *node, const struct shadow_entry *e)
 {
-	return node->overflow && e >= overflow_first(node) && e < overflow_end(node);
+	return node->buckets && (uint64_t)e >= node->overflow && (uint64_t)e < node->overflow_end;
 }
 
-void mirror_free(struct shadow_node *node, struct shadow_entry *entry)
+/* Give back the newest entries that are holes. */
+static void trim_overflow(struct shadow_node *node)
 {
-	bool overflow = in_overflow(node, entry);
-
-	if (overflow)
-		entry->flags = FLAG_HOLE;
-	__atomic_store_n(&entry->slot, 0, __ATOMIC_RELEASE);
-	while (overflow) {
-		uint64_t end = node->overflow_end, lower = end - sizeof(*entry);
+	for (;;) {
+		uint64_t end = node->overflow_end, lower = end - sizeof(struct shadow_entry);
 		struct shadow_entry *last = (struct shadow_entry *)lower;
 
 		if (end == node->overflow || last->slot || last->flags != FLAG_HOLE)
-			break;
+			return;
+		chain_remove(node, last, last->ret);
 		last->flags = 0;
-		if (!__atomic_compare_exchange_n(&node->overflow_end, &end, lower, false,
+		if (__atomic_compare_exchange_n(&node->overflow_end, &end, lower, false,
 			__ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-			last->flags = FLAG_HOLE;
+			continue;
+		chain_add(node, last, last->ret);
+		last->flags = FLAG_HOLE;
+		return;
 	}
+}
+
+void mirror_free(struct shadow_node *node, struct shadow_entry *entry, bool own)
+{
+	bool overflow = in_overflow(node, entry);
+
+	if (overflow) {
+		entry->ret = entry->slot; /* which chain it is in */
+		entry->flags = FLAG_HOLE;
+	}
+	__atomic_store_n(&entry->slot, 0, __ATOMIC_RELEASE);
+	if (overflow && own)
+		trim_overflow(node);
 }
 
 static void each_in(uint64_t from, uint64_t to, size_t size,

@@ -23,11 +23,12 @@ struct shadow_entry *mirror_place(const struct shadow_node *node, uint64_t slot)
 /* The entry of @slot in the mirror or the overflow; NULL when there is none. */
 struct shadow_entry *mirror_find(const struct shadow_node *node, uint64_t slot);
 
-/* A free entry in the overflow, to be filled by the calling thread; NULL when memory is out. */
-struct shadow_entry *mirror_overflow(struct shadow_node *node);
+/* A free entry in the overflow, to be filled by the calling thread for @slot; NULL when memory is
+ * out. */
+struct shadow_entry *mirror_overflow(struct shadow_node *node, uint64_t slot);
 
-/* Free an entry. The owner's overflow shrinks when the newest go. */
-void mirror_free(struct shadow_node *node, struct shadow_entry *entry);
+/* Free an entry. @own: the calling thread is the node's; its overflow may shrink. */
+void mirror_free(struct shadow_node *node, struct shadow_entry *entry, bool own);
 
 /* Call @visit for every used entry, by rising slots within the window. Reads no memory that has
  * not been used. */

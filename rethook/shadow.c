@@ -8,8 +8,10 @@
 
 #define FLAG_CLAIMED 1 /* accounted; freed by shadow_slow_release() */
 #define FLAG_CLOSED  2 /* accounted as unwound on the word of the thread's end only */
+#define CLOSED_OWNER 1ul /* with it, so that a return point does not take it for its thread's */
+#define FLAG_SETTLED 4 /* its time is booked: its caller has gone on, most likely without it */
 #define MOVED_MAX    64 /* words that a callee may have popped */
-#define CHAIN_MAX    100000
+#define CHAIN_MAX    (1 << 23)
 
 struct shadow_hooks shadow_hooks;
 
@@ -48,22 +50,40 @@ bool shadow_is_return_point(uint64_t addr)
 	return shadow_pad_of(addr) && arch_is_return_point((const void *)addr);
 }
 
-/* Does the memory at @slot, which may be gone, still hold a return point? Unsure means yes. */
-static bool slot_is_alive(uint64_t slot)
+/*
+ * Which of @slots still hold a return point? Their memory may be gone, so it is the kernel that
+ * reads it. Unsure means yes. Bit i of the result is for slots[i]; @n is at most SLOTS_MAX.
+ */
+#define SLOTS_MAX 32
+static uint32_t slots_alive(const uint64_t *slots, unsigned n)
 {
-	uint64_t word;
-	struct iovec to = { &word, 8 }, from = { (void *)slot, 8 };
+	uint64_t words[SLOTS_MAX];
+	struct iovec to = { words, 8ul * n }, from[SLOTS_MAX];
+	uint32_t alive = 0;
+	unsigned done = 0;
 
 	if (!arch_slot_in_memory || shadow_hooks.sealed)
-		return true;
-	switch (sys_call(SYS_process_vm_readv, sys_getpid(), &to, 1, &from, 1, 0)) {
-	case 8:
-		return shadow_is_return_point(word);
-	case -14: /* EFAULT: unmapped */
-		return false;
-	default: /* not allowed */
-		return true;
+		return ~0u;
+	for (unsigned i = 0; i < n; i++)
+		from[i] = (struct iovec){ (void *)slots[i], 8 };
+	while (done < n) {
+		long got;
+
+		to = (struct iovec){ words + done, 8ul * (n - done) };
+		got = sys_call(SYS_process_vm_readv, sys_getpid(), &to, 1, from + done, n - done, 0);
+		if (got < 0 && got != -14 /* EFAULT */)
+			return ~0u; /* not allowed */
+		for (; got >= 8; got -= 8, done++)
+			alive |= (uint32_t)shadow_is_return_point(words[done]) << done;
+		if (done < n)
+			done++; /* unmapped */
 	}
+	return alive;
+}
+
+static bool slot_is_alive(uint64_t slot)
+{
+	return slots_alive(&slot, 1) & 1;
 }
 
 /* ---- accounting ---- */
@@ -88,20 +108,36 @@ static uint64_t since(const struct shadow_entry *e, uint64_t now)
 	return now > e->start ? now - e->start : 0;
 }
 
-/* @took ticks of @e end now. What the enclosing call waited is not its own. */
+/* @e takes no more time from now on. What the enclosing call waited is not its own. */
 static void add_time(struct func_record *r, struct shadow_entry *e, uint64_t took)
 {
 	struct shadow_entry *parent = (struct shadow_entry *)e->parent;
 
 	if (parent && parent->slot > e->slot)
 		parent->child += took;
-	if (r->depth && !--r->depth)
+	if (!(e->flags & FLAG_SETTLED) && r->depth)
+		r->depth--;
+	if (!r->depth)
 		r->total += took;
 	r->self += took > e->child ? took - e->child : 0;
 }
 
+static void add_extremes(struct func_record *r, uint64_t took)
+{
+	if (took > r->max)
+		r->max = took;
+	if (~took > r->nmin)
+		r->nmin = ~took;
+}
+
+static uint64_t now(void)
+{
+	return timed() ? arch_clock() : 0;
+}
+
 /* The one call of this for an entry: see claim(). Calls of a forking parent count nowhere. */
-static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcome outcome)
+static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcome outcome,
+	uint64_t when)
 {
 	struct func_record *r = records_of(t);
 	uint64_t took;
@@ -110,13 +146,11 @@ static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcom
 		return;
 	r += e->func;
 	add(outcome == RETURNED ? &r->returned : &r->unwound, 1);
-	if (!timed())
+	if (!timed() || (outcome == UNWOUND && (e->flags & FLAG_SETTLED)))
 		return;
-	took = since(e, arch_clock());
-	if (took > r->max)
-		r->max = took;
-	if (~took > r->nmin)
-		r->nmin = ~took;
+	took = since(e, when);
+	if (!(e->flags & FLAG_SETTLED))
+		add_extremes(r, took);
 	add_time(r, e, took);
 }
 
@@ -125,30 +159,75 @@ static bool claim(struct shadow_entry *e)
 	return !(__atomic_fetch_or(&e->flags, FLAG_CLAIMED, __ATOMIC_RELAXED) & FLAG_CLAIMED);
 }
 
-/* The calls that enclose @slot begin with what this returns: newer ones have gone. */
-static struct shadow_entry *enclosing(struct shadow_thread *t, uint64_t slot)
-{
-	struct shadow_entry *e = shadow_current;
-
-	for (int n = 0; n < CHAIN_MAX && e; n++, e = (struct shadow_entry *)e->parent)
-		if (e->slot > slot)
-			return e;
-	return &t->outermost;
-}
-
-/* @e leaves: calls that follow are enclosed by its parent. */
-static void leave_chain(struct shadow_thread *t, const struct shadow_entry *e)
-{
-	if (timed() && (shadow_current == e || shadow_current->slot <= e->slot))
-		shadow_current = enclosing(t, e->slot);
-}
-
 /* The entry's frame is gone without a return. */
-static void drop(struct shadow_thread *t, struct shadow_entry *e)
+static void drop(struct shadow_thread *t, struct shadow_entry *e, uint64_t when)
 {
 	if (claim(e))
-		account(t, e, UNWOUND);
-	mirror_free(&t->node, e);
+		account(t, e, UNWOUND, when);
+	mirror_free(&t->node, e, true);
+}
+
+/* Most likely its frame is gone. */
+static void settle_one(struct shadow_thread *t, struct shadow_entry *e, uint64_t when)
+{
+	struct func_record *r = records_of(t) + e->func;
+	uint64_t took = since(e, when);
+
+	if (!records_of(t) || !thread_of_records(e->owner))
+		return;
+	add_extremes(r, took);
+	add_time(r, e, took);
+	e->flags |= FLAG_SETTLED;
+	e->start = when;
+	e->child = 0;
+}
+
+static bool is_open(const struct shadow_entry *e)
+{
+	return e->slot && !(e->flags & (FLAG_CLAIMED | FLAG_SETTLED));
+}
+
+/*
+ * A frame at @slot calls or returns, so the calls newer than it have been left by a longjmp,
+ * unless they are on a stack carved out of this one: dropped if that is certain, else their time
+ * is booked as if. Newest first, so that each has its callees' time.
+ */
+static void settle(struct shadow_thread *t, uint64_t slot, uint64_t when)
+{
+	struct shadow_entry *e = shadow_current, *batch[SLOTS_MAX];
+	uint64_t slots[SLOTS_MAX];
+
+	for (int steps = 0; e && e->slot < slot && steps < CHAIN_MAX; steps += SLOTS_MAX) {
+		unsigned n = 0;
+		uint32_t alive;
+
+		for (unsigned i = 0; i < SLOTS_MAX && e && e->slot < slot; i++) {
+			if (is_open(e)) {
+				batch[n] = e;
+				slots[n++] = e->slot;
+			}
+			e = (struct shadow_entry *)e->parent;
+		}
+		alive = slots_alive(slots, n);
+		for (unsigned i = 0; i < n; i++)
+			if (alive >> i & 1)
+				settle_one(t, batch[i], when);
+			else
+				drop(t, batch[i], when);
+	}
+	shadow_current = e && e->slot >= slot ? e : &t->outermost;
+}
+
+/* @e is left: account it, after those that were left before it. */
+static void close_call(struct shadow_thread *t, struct shadow_entry *e, enum outcome outcome)
+{
+	uint64_t when = now();
+
+	if (timed())
+		settle(t, e->slot, when);
+	account(t, e, outcome, when);
+	if (timed() && shadow_current == e)
+		shadow_current = (struct shadow_entry *)e->parent;
 }
 
 /* ---- entry ---- */
@@ -167,7 +246,7 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 	e->func = f->info->id;
 	e->owner = *t->records;
 	if (timed()) {
-		e->parent = (uint64_t)enclosing(t, f->slot);
+		e->parent = (uint64_t)shadow_current;
 		e->child = 0;
 		r->depth++;
 	}
@@ -202,11 +281,10 @@ static void tail_call(struct shadow_thread *t, struct slow_frame *f)
 	if (!owner)
 		return; /* an entry that was given up; the return points take turns */
 	if (claim(e))
-		account(t, e, RETURNED);
-	leave_chain(t, e);
+		close_call(t, e, RETURNED);
 	f->ret = e->ret;
 	if (owner != t)
-		mirror_free(&owner->node, e);
+		mirror_free(&owner->node, e, false);
 }
 
 /* Where the entry goes: its place in the mirror, or the overflow. NULL: nowhere. */
@@ -217,13 +295,14 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 	if (e) {
 		/* A tail call has claimed it; else its frame was left by a longjmp. */
 		if (claim(e))
-			account(t, e, UNWOUND);
+			close_call(t, e, UNWOUND);
 		return e;
 	}
 	e = mirror_place(&t->node, slot);
-	if (e->slot && !slot_is_alive(e->slot))
-		drop(t, e);
-	return e->slot ? mirror_overflow(&t->node) : e;
+	/* In deep recursion the place belongs to an older frame, further up. */
+	if (e->slot && e->slot < slot && !slot_is_alive(e->slot))
+		drop(t, e, now());
+	return e->slot ? mirror_overflow(&t->node, slot) : e;
 }
 
 /* This thread with its records, NULL when it cannot be had. */
@@ -269,6 +348,8 @@ void shadow_slow_entry(struct slow_frame *f)
 		add(&records_of(t)[f->info->id].calls, 1);
 		return;
 	}
+	if (timed())
+		settle(t, f->slot, now());
 	if (shadow_is_return_point(f->ret))
 		tail_call(t, f);
 	e = find_room(t, f->slot);
@@ -316,9 +397,9 @@ static struct shadow_entry *find_returning(struct shadow_thread *t, const struct
 /* The frame of a fiber has outlived the thread that called it, and is left now. */
 static void reopen(struct shadow_entry *e, enum outcome outcome)
 {
-	struct func_record *r = (struct func_record *)e->owner + e->func;
+	struct func_record *r = (struct func_record *)(e->owner & ~CLOSED_OWNER) + e->func;
 
-	if (outcome == UNWOUND || !thread_of_records(e->owner))
+	if (outcome == UNWOUND || !thread_of_records(e->owner & ~CLOSED_OWNER))
 		return;
 	add(&r->unwound, (uint64_t)-1);
 	add(&r->returned, 1);
@@ -338,8 +419,7 @@ static struct shadow_thread *leave(struct slow_frame *f, enum outcome outcome)
 	f->entry = e;
 	f->ret = e->ret;
 	if (t && claim(e)) {
-		account(t, e, outcome);
-		leave_chain(t, e);
+		close_call(t, e, outcome);
 	} else if (e->flags & FLAG_CLOSED) {
 		reopen(e, outcome);
 	}
@@ -364,12 +444,12 @@ void shadow_slow_release(struct slow_frame *f)
 	struct shadow_thread *t = shadow_self();
 
 	if (t && mirror_find(&t->node, f->entry->slot) == f->entry) {
-		mirror_free(&t->node, f->entry);
+		mirror_free(&t->node, f->entry, true);
 		return;
 	}
 	for (t = thread_first(); t; t = thread_next(t))
 		if (mirror_find(&t->node, f->entry->slot) == f->entry) {
-			mirror_free(&t->node, f->entry);
+			mirror_free(&t->node, f->entry, false);
 			return;
 		}
 }
@@ -409,7 +489,7 @@ static void close_entry(struct shadow_entry *e, void *arg)
 	if (!thread_of_records(e->owner) || (e->flags & FLAG_CLAIMED))
 		return;
 	r += e->func;
-	if (timed()) {
+	if (timed() && !(gone && (e->flags & FLAG_SETTLED))) {
 		add_time(r, e, since(e, c->now));
 		/* Should it go on after all, only what comes now is added. */
 		e->start = c->now;
@@ -419,12 +499,13 @@ static void close_entry(struct shadow_entry *e, void *arg)
 	if (gone) {
 		add(&r->unwound, 1);
 		e->flags |= FLAG_CLAIMED | FLAG_CLOSED;
+		e->owner |= CLOSED_OWNER;
 	}
 }
 
 void shadow_close(struct shadow_thread *t)
 {
-	struct closing c = { .gone = true, .now = timed() ? arch_clock() : 0 };
+	struct closing c = { .gone = true, .now = now() };
 
 	mirror_each(&t->node, close_entry, &c);
 	t->failed = false;
@@ -433,10 +514,10 @@ void shadow_close(struct shadow_thread *t)
 void shadow_flush(uint64_t lo, uint64_t hi)
 {
 	struct shadow_thread *self = shadow_self();
-	uint64_t now = timed() ? arch_clock() : 0;
+	uint64_t when = now();
 
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
-		struct closing c = { .gone = thread_is_gone(t), .now = now };
+		struct closing c = { .gone = thread_is_gone(t), .now = when };
 
 		if (t == self) {
 			c.lo = lo;

@@ -322,7 +322,7 @@ static void read_clock(struct emitter *e)
 
 struct labels {
 	uint32_t resume, bypass, leave;
-	uint8_t *to_slow[4];
+	uint8_t *to_slow[8];
 	unsigned nslow;
 };
 
@@ -470,6 +470,9 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	load_entry(e, env, -8);
 	lea(e, RAX, RSP, -8);
 	mem(e, true, 0x39, RAX, RCX, SLOT, false); /* cmp rax, E.slot */
+	slow_if(e, l, COND_NE);
+	mem(e, false, 0x81, 7, RCX, FUNC, false); /* cmp $id, E.func: stacks may be copied */
+	word32(e, in->id);
 	slow_if(e, l, COND_NE);
 	mem(e, true, 0x39, RDX, RCX, OWNER, false); /* cmp rdx, E.owner: after a fork they differ */
 	slow_if(e, l, COND_NE);

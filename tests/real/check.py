@@ -69,7 +69,7 @@ def write_samples(work):
 
 
 def python_tests(sources):
-    """The environment in which Debian's python3.11 finds its own regression tests."""
+    """The directory in which Debian's python3.11 finds its own regression tests."""
     tree = sources.package("libpython3.11-testsuite")
     merged = os.path.join(sources.root, "python-tests")
     if not os.path.exists(merged):
@@ -158,8 +158,9 @@ def hooked_lua(sources):
 
 
 def python_test(sources):
+    path = machine(PYTHON)()
     python_tests(sources)
-    return machine(PYTHON)()
+    return path
 
 
 def gcc_on_lua(sources):

@@ -32,7 +32,8 @@ class Run:
             setup(work)
         with subprocess.Popen(
             command, cwd=work, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True, preexec_fn=lambda: set_limits(limits),
+            stderr=subprocess.PIPE, start_new_session=True,
+            preexec_fn=lambda: set_limits([*limits, ("cpu", 2 * timeout)]),
         ) as process:
             self.pid = process.pid
             try:
@@ -63,6 +64,7 @@ def digest(path):
 
 
 def set_limits(limits):
+    """Of processor time too: a program in an endless loop must not outlive a killed harness."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     for name, value in limits:
         which = getattr(resource, "RLIMIT_" + name.upper())

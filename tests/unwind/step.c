@@ -28,6 +28,7 @@
 #define FRAMES_MAX   128
 #define REPORTS_MAX  8
 #define NAME_MAX_LEN 48
+#define TRAP_FLAG    0x100ull
 
 enum where { OTHER, PROGRAM, DETOUR, TRACER };
 
@@ -271,9 +272,21 @@ static bool begin(struct scenario *s, void *upt, const struct user_regs_struct *
 	return true;
 }
 
-static bool is_end(pid_t tid, const struct user_regs_struct *regs)
+static bool at_mark(pid_t tid, const struct user_regs_struct *regs, uint64_t mark)
 {
-	return regs->rax == STEPS_END && (peek(tid, regs->rip - 1) & 0xff) == 0xcc;
+	return regs->rax == mark && (peek(tid, regs->rip - 1) & 0xff) == 0xcc;
+}
+
+/* A popfq that was stepped over may have left the trap flag on. */
+static void go_on(pid_t tid, long signal)
+{
+	struct user_regs_struct regs;
+
+	if (!ptrace(PTRACE_GETREGS, tid, 0, &regs) && regs.eflags & TRAP_FLAG) {
+		regs.eflags &= ~TRAP_FLAG;
+		ptrace(PTRACE_SETREGS, tid, 0, &regs);
+	}
+	ptrace(PTRACE_CONT, tid, 0, signal);
 }
 
 static bool one_step(pid_t tid, int *status)
@@ -318,7 +331,7 @@ static void step_through(pid_t tid, int *status)
 			break;
 		s.steps++;
 		in_caller = regs.rip - s.caller < caller_end - s.caller;
-		if (regs.rax == STEPS_END && is_end(tid, &regs))
+		if (at_mark(tid, &regs, STEPS_END))
 			break;
 		if (was_in_caller && !in_caller && regs.rsp == sp - 8)
 			s.returns_to = peek(tid, regs.rsp);
@@ -384,12 +397,13 @@ int main(int argc, char **argv)
 			continue;
 		}
 		ptrace(PTRACE_GETREGS, tid, 0, &regs);
-		if (WSTOPSIG(status) == SIGTRAP && !(status >> 16) && regs.rax == STEPS_BEGIN)
+		if (WSTOPSIG(status) == SIGTRAP && !(status >> 16)
+			&& at_mark(tid, &regs, STEPS_BEGIN))
 			step_through(tid, &status);
 		else if (WSTOPSIG(status) != SIGTRAP && WSTOPSIG(status) != SIGSTOP)
 			signal = WSTOPSIG(status);
 		if (WIFSTOPPED(status))
-			ptrace(PTRACE_CONT, tid, 0, signal);
+			go_on(tid, signal);
 	}
 	printf("steps: %lu scenarios, %lu instructions checked, %lu chains end early, %lu wrong\n",
 		scenarios, all_checked, all_early, all_failed);
