@@ -94,6 +94,13 @@ struct isa_func {
 	uint32_t nrows;
 	bool anonymous; /* known from unwind tables only */
 	uint8_t patchable_nops; /* bytes of nops at start listed in __patchable_function_entries */
+	uint8_t reason; /* REASON_RETURNS_TWICE or REASON_READS_RETURN by its name, else 0 */
+};
+
+/* A word that the loader fills with the address of a function that is entry only by its name. */
+struct isa_slot {
+	uint64_t addr;
+	uint8_t reason; /* see isa_func */
 };
 
 /* A module's code as the planner sees it. Built once per module by isa->scan(). */
@@ -106,6 +113,8 @@ struct isa_module {
 	size_t nfuncs;
 	const uint64_t *pointers; /* link-time addresses that relocations or data may hold and that */
 	size_t npointers;	  /* point into texts; sorted */
+	const struct isa_slot *slots; /* sorted by address */
+	size_t nslots;
 	/* Readable data that may hold jump tables, as in the file. */
 	const struct isa_text *datas;
 	size_t ndatas;
@@ -132,11 +141,12 @@ enum detour_mode { MODE_COUNT = 1, MODE_PROFILE = 2, MODE_TRACE = 3 };
  * mirror + (S & mask) * size / 8. See rethook/shadow.h. In count mode only the first half exists.
  */
 struct shadow_entry {
-	uint64_t slot; /* written last, zeroed first; 0: free */
+	uint64_t slot; /* not 0: the entry is valid; written last, zeroed first */
 	uint64_t ret;  /* the real return address */
 	uint32_t func; /* function id */
 	uint32_t flags; /* zeroed by detours, used by the slow path */
-	uint64_t owner; /* address of the records the call was counted in */
+	uint64_t owner; /* address of the records the call is counted in; 0: the place is free;
+			 * written before the call is counted, zeroed after the return is */
 	/* not in count mode: */
 	uint64_t start;	 /* clock at entry */
 	uint64_t child;	 /* clock ticks spent in traced callees */
@@ -196,7 +206,7 @@ struct func_record {
 	uint64_t calls;
 	uint64_t returned;
 	uint64_t unwound;
-	uint64_t depth; /* activations open in this thread now */
+	uint64_t depth; /* activations open in this thread now, signed */
 	uint64_t total; /* clock ticks; overlapping activations once */
 	uint64_t self;
 	uint64_t nmin; /* ~min, so that zero means none yet */

@@ -178,6 +178,7 @@ void mirror_free(struct shadow_node *node, struct shadow_entry *entry, bool own)
 		entry->flags = FLAG_HOLE;
 	}
 	__atomic_store_n(&entry->slot, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->owner, 0, __ATOMIC_RELEASE);
 	if (overflow && own)
 		trim_overflow(node);
 }
@@ -186,7 +187,7 @@ static void each_in(uint64_t from, uint64_t to, size_t size,
 	void (*visit)(struct shadow_entry *, void *), void *arg)
 {
 	for (; from < to; from += size)
-		if (((struct shadow_entry *)from)->slot)
+		if (((struct shadow_entry *)from)->owner)
 			visit((struct shadow_entry *)from, arg);
 }
 

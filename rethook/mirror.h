@@ -30,7 +30,7 @@ struct shadow_entry *mirror_overflow(struct shadow_node *node, uint64_t slot);
 /* Free an entry. @own: the calling thread is the node's; its overflow may shrink. */
 void mirror_free(struct shadow_node *node, struct shadow_entry *entry, bool own);
 
-/* Call @visit for every used entry, by rising slots within the window. Reads no memory that has
+/* Call @visit for every used entry (owner is not 0), by rising slots within the window. Reads no memory that has
  * not been used. */
 void mirror_each(struct shadow_node *node, void (*visit)(struct shadow_entry *, void *), void *arg);
 

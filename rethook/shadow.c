@@ -115,9 +115,9 @@ static void add_time(struct func_record *r, struct shadow_entry *e, uint64_t too
 
 	if (parent && parent->slot > e->slot)
 		parent->child += took;
-	if (!(e->flags & FLAG_SETTLED) && r->depth)
+	if (!(e->flags & FLAG_SETTLED))
 		r->depth--;
-	if (!r->depth)
+	if ((int64_t)r->depth <= 0)
 		r->total += took;
 	r->self += took > e->child ? took - e->child : 0;
 }
@@ -244,7 +244,7 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 
 	e->ret = f->ret;
 	e->func = f->info->id;
-	e->owner = *t->records;
+	__atomic_store_n(&e->owner, *t->records, __ATOMIC_RELEASE);
 	if (timed()) {
 		e->parent = (uint64_t)shadow_current;
 		e->child = 0;
@@ -287,6 +287,41 @@ static void tail_call(struct shadow_thread *t, struct slow_frame *f)
 		mirror_free(&owner->node, e, false);
 }
 
+struct recount {
+	uint64_t owner;
+	uint32_t func;
+	uint64_t live, depth;
+};
+
+static void count_live(struct shadow_entry *e, void *arg)
+{
+	struct recount *c = arg;
+
+	if (!e->slot || e->owner != c->owner || e->func != c->func || (e->flags & FLAG_CLAIMED))
+		return;
+	c->live++;
+	c->depth += !(e->flags & FLAG_SETTLED);
+}
+
+/*
+ * A signal handler has left by a longjmp, or a thread was cancelled, between the counter and the
+ * entry, on the way in or out: nobody will ever count the end of that call. Whether it had been
+ * counted itself, the other calls of the function tell.
+ */
+static void repair(struct shadow_thread *t, struct shadow_entry *e)
+{
+	struct recount c = { .owner = e->owner, .func = e->func };
+	struct func_record *r = (struct func_record *)e->owner + e->func;
+
+	if (e->owner == *t->records) {
+		mirror_each(&t->node, count_live, &c);
+		if (r->calls > r->returned + r->unwound + c.live)
+			add(&r->unwound, 1);
+		r->depth = c.depth;
+	}
+	__atomic_store_n(&e->owner, 0, __ATOMIC_RELEASE);
+}
+
 /* Where the entry goes: its place in the mirror, or the overflow. NULL: nowhere. */
 static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 {
@@ -299,10 +334,12 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 		return e;
 	}
 	e = mirror_place(&t->node, slot);
+	if (e->owner && !e->slot)
+		repair(t, e);
 	/* In deep recursion the place belongs to an older frame, further up. */
 	if (e->slot && e->slot < slot && !slot_is_alive(e->slot))
 		drop(t, e, now());
-	return e->slot ? mirror_overflow(&t->node, slot) : e;
+	return e->owner ? mirror_overflow(&t->node, slot) : e;
 }
 
 /* This thread with its records, NULL when it cannot be had. */
@@ -471,6 +508,7 @@ uint64_t shadow_locate(uint64_t slot)
 /* ---- the end ---- */
 
 struct closing {
+	struct shadow_thread *thread;
 	bool gone;	 /* all its frames are */
 	uint64_t lo, hi; /* frames in between are gone */
 	uint64_t now;
@@ -484,10 +522,15 @@ static void close_entry(struct shadow_entry *e, void *arg)
 {
 	struct closing *c = arg;
 	struct func_record *r = (struct func_record *)e->owner;
-	bool gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || !slot_is_alive(e->slot);
+	bool gone;
 
 	if (!thread_of_records(e->owner) || (e->flags & FLAG_CLAIMED))
 		return;
+	if (!e->slot) {
+		repair(c->thread, e);
+		return;
+	}
+	gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || !slot_is_alive(e->slot);
 	r += e->func;
 	if (timed() && !(gone && (e->flags & FLAG_SETTLED))) {
 		add_time(r, e, since(e, c->now));
@@ -505,7 +548,7 @@ static void close_entry(struct shadow_entry *e, void *arg)
 
 void shadow_close(struct shadow_thread *t)
 {
-	struct closing c = { .gone = true, .now = now() };
+	struct closing c = { .thread = t, .gone = true, .now = now() };
 
 	mirror_each(&t->node, close_entry, &c);
 	t->failed = false;
@@ -517,7 +560,7 @@ void shadow_flush(uint64_t lo, uint64_t hi)
 	uint64_t when = now();
 
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
-		struct closing c = { .gone = thread_is_gone(t), .now = when };
+		struct closing c = { .thread = t, .gone = thread_is_gone(t), .now = when };
 
 		if (t == self) {
 			c.lo = lo;

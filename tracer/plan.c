@@ -124,6 +124,18 @@ static int read_pointers(struct plan *plan, struct arena *arena)
 	return 0;
 }
 
+static int read_slots(struct plan *plan, struct arena *arena)
+{
+	struct isa_slot *slots;
+	long n = symbols_slots(&plan->elf, arena, &slots);
+
+	if (n < 0)
+		return (int)n;
+	plan->code.slots = slots;
+	plan->code.nslots = (size_t)n;
+	return 0;
+}
+
 static const char *base_name(const char *path)
 {
 	const char *base = path;
@@ -189,7 +201,7 @@ static int set_func(struct isa_func *func, const struct symbol *s, struct arena 
 
 	*func = (struct isa_func){ .start = s->start, .end = s->end, .limit = s->limit,
 		.rows = n > 0 ? rows : NULL, .nrows = n > 0 ? (uint32_t)n : 0,
-		.anonymous = !s->name };
+		.anonymous = !s->name, .reason = symbols_entry_only(s->reason) };
 	return n < 0 ? (int)n : 0;
 }
 
@@ -247,9 +259,14 @@ static bool hides_unwinder(const struct plan *plan)
 		throws = plan->symbols.fdes[i].personality;
 	if (!throws || plan->has_unwinder)
 		return false;
-	for (size_t i = 0; sym && i < plan->elf.dynsym.size / sizeof(*sym); i++)
-		if (str_starts(elffile_string(&plan->elf.dynstr, sym[i].st_name), "_Unwind_"))
+	for (size_t i = 0; sym && i < plan->elf.dynsym.size / sizeof(*sym); i++) {
+		const char *name = elffile_string(&plan->elf.dynstr, sym[i].st_name);
+
+		/* With an imported personality routine comes an imported unwinder. */
+		if (str_starts(name, "_Unwind_")
+			|| (sym[i].st_shndx == SHN_UNDEF && str_find(name, "_personality_")))
 			return false;
+	}
 	return true;
 }
 
@@ -324,6 +341,8 @@ static int read_code(struct plan *plan, const struct plan_settings *settings, st
 	err = read_segments(plan, arena);
 	if (!err)
 		err = read_pointers(plan, arena);
+	if (!err)
+		err = read_slots(plan, arena);
 	return err ? err : make_funcs(plan, arena);
 }
 

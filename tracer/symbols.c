@@ -119,8 +119,13 @@ static uint8_t special_lower(uint8_t a, uint8_t b)
 
 static uint8_t special_reason(const char *name)
 {
+	static uint32_t letters;
 	uint8_t reason = REASON_NONE;
 
+	if (!letters)
+		letters = special_letters();
+	if (!(letters & special_letter(name)))
+		return REASON_NONE;
 	for (size_t i = 0; i < NSPECIALS; i++)
 		if (special_matches(&specials[i], name))
 			reason = special_lower(reason, specials[i].reason);
@@ -173,7 +178,6 @@ struct scan {
 		size_t cursor; /* first item at or behind the start being looked at */
 	} symbols, unwind;
 	const char **aliases;
-	uint32_t letters;
 	struct eh_walk walk; /* goes on where it was: starts are asked for in order */
 };
 
@@ -444,8 +448,7 @@ static uint8_t sym_set_names(struct scan *scan, struct symbol *sym, struct radix
 		if (last && str_eq(name->name, last))
 			continue;
 		last = name->name;
-		if (scan->letters & special_letter(last))
-			reason = special_lower(reason, special_reason(last));
+		reason = special_lower(reason, special_reason(last));
 		if (name->bind == STB_LOCAL && special_is_cold(last))
 			reason = special_lower(reason, REASON_FRAGMENT);
 		if (!sym->name)
@@ -574,7 +577,6 @@ int symbols_read(struct symbols *symbols, const struct elffile *elf, const struc
 	int err;
 
 	*symbols = (struct symbols){ 0 };
-	scan.letters = special_letters();
 	err = region_read(&scan);
 	if (!err)
 		err = fde_read(&scan, arena);
@@ -584,4 +586,63 @@ int symbols_read(struct symbols *symbols, const struct elffile *elf, const struc
 		err = sym_merge(&scan, arena);
 	arena_free(&scan.scratch);
 	return err;
+}
+
+/* ---- words that hold addresses ---- */
+
+uint8_t symbols_entry_only(uint8_t reason)
+{
+	return reason == REASON_RETURNS_TWICE || reason == REASON_READS_RETURN ? reason : 0;
+}
+
+/* What the name of a relocation's symbol says. */
+static uint8_t slot_reason(const struct elffile *elf, const Elf64_Rela *rela)
+{
+	uint64_t at = ELF64_R_SYM(rela->r_info) * sizeof(Elf64_Sym);
+	Elf64_Sym sym;
+
+	if (!at || at + sizeof(sym) > elf->dynsym.size)
+		return REASON_NONE;
+	memcpy(&sym, elf->dynsym.bytes + at, sizeof(sym));
+	return symbols_entry_only(special_reason(elffile_string(&elf->dynstr, sym.st_name)));
+}
+
+static size_t slot_read(const struct elffile *elf, const struct elf_part *part,
+	struct isa_slot *slots)
+{
+	size_t n = 0;
+
+	for (uint64_t at = 0; part->size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
+		Elf64_Rela rela;
+		uint8_t reason;
+
+		memcpy(&rela, part->bytes + at, sizeof(rela));
+		reason = slot_reason(elf, &rela);
+		if (!reason)
+			continue;
+		if (slots)
+			slots[n] = (struct isa_slot){ rela.r_offset, reason };
+		n++;
+	}
+	return n;
+}
+
+static int slot_compare(const void *a, const void *b)
+{
+	const struct isa_slot *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+long symbols_slots(const struct elffile *elf, struct arena *arena, struct isa_slot **slots)
+{
+	size_t n = slot_read(elf, &elf->rela, NULL) + slot_read(elf, &elf->plt_rela, NULL);
+
+	*slots = sym_alloc(arena, n, sizeof(**slots));
+	if (!*slots)
+		return -ENOMEM;
+	n = slot_read(elf, &elf->rela, *slots);
+	n += slot_read(elf, &elf->plt_rela, *slots + n);
+	mem_sort(*slots, n, sizeof(**slots), slot_compare);
+	return (long)n;
 }

@@ -148,15 +148,6 @@ static void thread_var(struct emitter *e, unsigned opcode, enum reg reg, int64_t
 	word32(e, (uint32_t)offset);
 }
 
-/* The pointer to this thread's records into @reg; ZF set when there is none. */
-static void load_records(struct emitter *e, enum reg reg, const struct isa_env *env)
-{
-	thread_var(e, 0x8b, reg, env->tls_records); /* mov fs:[tls_records], reg */
-	mem(e, true, 0x8b, reg, reg, 0, false);	   /* mov [reg], reg */
-	byte(e, 0x48);
-	byte(e, 0x85);
-	byte(e, 0xc0 | reg << 3 | reg); /* test reg, reg */
-}
 
 /* A forward jump whose place is patched by jump_here(). */
 static uint8_t *jump_short(struct emitter *e, unsigned opcode)
@@ -190,7 +181,7 @@ static void near_here(struct emitter *e, uint8_t *after)
 #define COND_NE 5
 #define COND_BE 6
 #define JAE_SHORT 0x73
-#define JNZ_SHORT 0x75
+#define JG_SHORT  0x7f
 
 /* jmp or call to a run-time address */
 static void branch(struct emitter *e, unsigned opcode, uint64_t target)
@@ -204,6 +195,9 @@ static void branch(struct emitter *e, unsigned opcode, uint64_t target)
 }
 #define JMP  0xe9
 #define CALL 0xe8
+#define PUSH_IMM32 0x68 /* what relocate.c begins a moved call with */
+#define PUSH_SIZE  5
+#define CALL_ROWS  32 /* room for call_rows() */
 
 static void call_absolute(struct emitter *e, uint64_t target)
 {
@@ -218,8 +212,12 @@ static void call_absolute(struct emitter *e, uint64_t target)
 #define DW_CFA_advance_loc2	0x03
 #define DW_CFA_remember_state	0x0a
 #define DW_CFA_restore_state	0x0b
+#define DW_CFA_def_cfa		0x0c
 #define DW_CFA_def_cfa_offset	0x0e
+#define DW_CFA_val_expression	0x16
 #define DW_CFA_offset		0x80
+#define DW_CFA_restore		0xc0
+#define DW_OP_const8u		0x0e
 #define RA			16
 
 static void cfi_byte(struct emitter *e, unsigned b)
@@ -345,6 +343,27 @@ static uint8_t *slow_here(struct emitter *e, struct labels *l, uint64_t stub)
 	return info;
 }
 
+static void test(struct emitter *e, enum reg reg)
+{
+	byte(e, 0x48);
+	byte(e, 0x85);
+	byte(e, 0xc0 | reg << 3 | reg); /* test reg, reg */
+}
+
+/*
+ * rdx = this thread's records. Slow where there are none yet, and in a task whose thread pointer
+ * leads to memory that libc has not set up.
+ */
+static void load_records(struct emitter *e, struct labels *l, const struct isa_env *env)
+{
+	thread_var(e, 0x8b, RDX, env->tls_records); /* mov fs:[tls_records], rdx */
+	test(e, RDX);
+	slow_if(e, l, COND_E);
+	mem(e, true, 0x8b, RDX, RDX, 0, false); /* mov [rdx], rdx */
+	test(e, RDX);
+	slow_if(e, l, COND_E);
+}
+
 /* rcx = E. @disp: S - rsp. rax is lost. */
 static void load_entry(struct emitter *e, const struct isa_env *env, int disp)
 {
@@ -364,29 +383,31 @@ static void load_entry(struct emitter *e, const struct isa_env *env, int disp)
 static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
 	const struct isa_env *env = in->env;
+	bool times = env->mode != MODE_COUNT;
 
 	store(e, RAX, RSP, SAVE_RAX);
 	store(e, RCX, RSP, SAVE_RCX);
 	store(e, RDX, RSP, SAVE_RDX);
 	if (in->site->flags_in)
 		save_flags(e, 0);
-	load_records(e, RDX, env);
-	slow_if(e, l, COND_E);
+	load_records(e, l, env);
 	load_entry(e, env, 0);
-	mem(e, true, 0x83, 7, RCX, SLOT, false); /* cmp $0, E.slot */
+	mem(e, true, 0x83, 7, RCX, OWNER, false); /* cmp $0, E.owner */
 	byte(e, 0);
 	slow_if(e, l, COND_NE); /* a tail call, or left behind by a longjmp */
-	load(e, RAX, RSP, 0);
-	store(e, RAX, RCX, RET);
-	mem(e, true, 0xc7, 0, RCX, FUNC, false); /* mov $id, E.func; E.flags = 0 */
-	word32(e, in->id);
-	store(e, RDX, RCX, OWNER);
-	if (env->mode != MODE_COUNT) {
+	if (times) {
 		thread_var(e, 0x8b, RAX, env->tls_current);
 		mem(e, true, 0x39, RSP, RAX, SLOT, false); /* cmp rsp, current.slot */
 		slow_if(e, l, COND_BE);
 		store(e, RAX, RCX, PARENT);
 		zero(e, RCX, CHILD);
+	}
+	load(e, RAX, RSP, 0);
+	store(e, RAX, RCX, RET);
+	mem(e, true, 0xc7, 0, RCX, FUNC, false); /* mov $id, E.func; E.flags = 0 */
+	word32(e, in->id);
+	store(e, RDX, RCX, OWNER);
+	if (times) {
 		increment(e, RDX, RECORD(in->id, depth));
 		increment(e, RDX, RECORD(in->id, calls));
 		read_clock(e);
@@ -429,7 +450,7 @@ static void emit_times(struct emitter *e, const struct isa_env *env, uint32_t id
 	mem(e, true, 0x89, RAX, RDX, RECORD(id, nmin), true);
 	short_here(e, skip);
 	mem(e, true, 0xff, 1, RDX, RECORD(id, depth), true); /* dec depth */
-	skip = jump_short(e, JNZ_SHORT);
+	skip = jump_short(e, JG_SHORT);
 	mem(e, true, 0x01, RSI, RDX, RECORD(id, total), true);
 	short_here(e, skip);
 	mem(e, true, 0x2b, RSI, RCX, CHILD, false); /* sub E.child, rsi */
@@ -465,8 +486,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 		read_clock(e);
 		move(e, RSI, RAX);
 	}
-	load_records(e, RDX, env);
-	slow_if(e, l, COND_E);
+	load_records(e, l, env);
 	load_entry(e, env, -8);
 	lea(e, RAX, RSP, -8);
 	mem(e, true, 0x39, RAX, RCX, SLOT, false); /* cmp rax, E.slot */
@@ -489,6 +509,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	row_in_slot(e);
 	zero(e, RCX, SLOT);
 	increment(e, RDX, RECORD(in->id, returned));
+	zero(e, RCX, OWNER);
 	l->leave = here(e);
 	if (times)
 		load(e, RSI, RSP, SAVE_RSI);
@@ -514,8 +535,7 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 		slow_if(e, l, COND_E);
 		return;
 	}
-	load_records(e, RDX, in->env);
-	slow_if(e, l, COND_E);
+	load_records(e, l, in->env);
 	increment(e, RDX, RECORD(in->id, calls));
 }
 
@@ -546,23 +566,62 @@ static const uint8_t *window_bytes(const struct isa_emit *in)
 	return NULL;
 }
 
+/* The window offset of the first call, where the copy has `push imm32`; len: none. */
+static uint32_t find_call(const uint8_t *window, uint32_t len, const uint8_t *body,
+	const struct x86_moved *moved)
+{
+	uint32_t at = 0;
+
+	while (at < len
+		&& (moved->to[at] == 0xffff || window[at] == PUSH_IMM32
+			|| body[moved->to[at]] != PUSH_IMM32))
+		at++;
+	return at;
+}
+
+/*
+ * A call has become the push of its return address, in one instruction or two, and a jump. From
+ * the push on this is a frame that the function's original code has called; nothing is saved in
+ * it, and its return address is a constant.
+ */
+static void call_rows(struct emitter *e, uint64_t ret)
+{
+	static const uint8_t rows[] = { DW_CFA_def_cfa, 7, 8, DW_CFA_restore | 3,
+		DW_CFA_restore | 6, DW_CFA_restore | 12, DW_CFA_restore | 13, DW_CFA_restore | 14,
+		DW_CFA_restore | 15, DW_CFA_val_expression, RA, 9, DW_OP_const8u };
+
+	cfi_here(e);
+	for (size_t i = 0; i < sizeof(rows); i++)
+		cfi_byte(e, rows[i]);
+	for (int i = 0; i < 8; i++, ret >>= 8)
+		cfi_byte(e, ret & 0xff);
+}
+
 /* The body's rows: the function's own ones, moved along with its instructions. */
-static void body_rows(struct emitter *e, const struct isa_emit *in, const struct x86_moved *moved)
+static void body_rows(struct emitter *e, const struct isa_emit *in, const uint8_t *window,
+	const struct x86_moved *moved)
 {
 	uint8_t *body = e->p;
-	uint32_t window = in->site->offset;
+	uint32_t offset = in->site->offset, len = in->site->len;
+	uint32_t call = find_call(window, len, body, moved), next = call + 1;
 
 	for (uint32_t i = 0; i < in->ncfi; i++) {
 		const struct isa_cfi *cfi = &in->cfi[i];
-		uint32_t at = cfi->at <= window ? 0 : cfi->at - window;
+		uint32_t at = cfi->at <= offset ? 0 : cfi->at - offset;
 
-		if (at > in->site->len || moved->to[at] == 0xffff
-			|| e->range->cfi_len + cfi->len + 4 > ISA_CFI_MAX)
+		if (at > call || moved->to[at] == 0xffff
+			|| e->range->cfi_len + cfi->len + CALL_ROWS + 4 > ISA_CFI_MAX)
 			break;
 		e->p = body + moved->to[at];
 		cfi_here(e);
 		memcpy(e->range->cfi + e->range->cfi_len, cfi->bytes, cfi->len);
 		e->range->cfi_len = (uint16_t)(e->range->cfi_len + cfi->len);
+	}
+	if (call < len) {
+		while (moved->to[next] == 0xffff)
+			next++;
+		e->p = body + moved->to[call] + PUSH_SIZE;
+		call_rows(e, in->func->start + offset + next + (uint64_t)in->bias);
 	}
 	e->p = body;
 }
@@ -582,7 +641,7 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, struct isa_de
 		return err;
 	if (in->ncfi) {
 		range_begin(e, &detour->ranges[detour->nranges], CIE_PLAIN);
-		body_rows(e, in, &moved);
+		body_rows(e, in, window, &moved);
 	}
 	e->p += moved.size;
 	if (!moved.ends)

@@ -18,6 +18,8 @@
 
 #include <errno.h>
 
+#define AFTER_CALL_MAX 8 /* instructions between a call and what uses its flags */
+
 enum class {
 	CLASS_REL8 = 1 << 0,
 	CLASS_REL32 = 1 << 1,
@@ -238,6 +240,36 @@ static bool to_window(const struct scanner *s, const struct range *r, uint64_t t
 	return at < r->text->size ? has_bit(r->map->windows, at) : in_window(s, target);
 }
 
+static void add_link(struct scanner *s, const struct range *r, size_t field, uint64_t target,
+	bool call)
+{
+	const struct x86_link link = { r->text->addr + field, target, (uint32_t)r->index, call };
+
+	if (r->index < s->module->nfuncs)
+		x86_flow_add(s->module, &link);
+}
+
+/* Does @target lie in a text, and outside the function? */
+static bool leaves(const struct scanner *s, const struct range *r, uint64_t target)
+{
+	return target - r->start >= r->to - r->from && target - s->low < s->span;
+}
+
+/* Is @target, less than 130 bytes away, the entry of another function? */
+static bool is_entry_near(const struct scanner *s, const struct range *r, uint64_t target)
+{
+	const struct isa_module *module = s->module;
+	size_t i = r->index;
+
+	if (i == module->nfuncs)
+		return false;
+	while (i + 1 < module->nfuncs && module->funcs[i + 1].start <= target)
+		i++;
+	while (i > 0 && module->funcs[i].start > target)
+		i--;
+	return target - module->funcs[i].start <= s->scan->funcs[i].offset;
+}
+
 /* A branch at @field, if there is one, goes to @target. */
 static void meet_branch(struct scanner *s, struct range *r, size_t field, uint64_t target,
 	bool call)
@@ -256,21 +288,33 @@ static void meet_branch(struct scanner *s, struct range *r, size_t field, uint64
 
 static void meet_rel8(struct scanner *s, struct range *r, size_t p)
 {
-	if (p + 1 < r->to)
-		meet_branch(s, r, p + 1,
-			r->text->addr + p + 2 + (int64_t)(int8_t)r->text->bytes[p + 1], false);
+	uint64_t target;
+
+	if (p + 1 >= r->to)
+		return;
+	target = r->text->addr + p + 2 + (int64_t)(int8_t)r->text->bytes[p + 1];
+	if (leaves(s, r, target) && is_entry_near(s, r, target))
+		add_link(s, r, p + 1, target, false);
+	meet_branch(s, r, p + 1, target, false);
 }
 
-/* Length of a mov, lea, push or pop in one of their usual forms, else 0. Reads 10 bytes at most. */
+/* Length of a mov, lea, push, pop, leave or nop in one of their usual forms, else 0. Reads 12 bytes
+ * at most. */
 static size_t plain_len(const uint8_t *code)
 {
 	size_t at = (code[0] & 0xf0) == 0x40;
+	uint8_t op = code[at];
 
-	if ((code[at] & 0xf0) == 0x50)
+	if ((op & 0xf0) == 0x50 || op == 0xc9 || op == 0x90)
 		return at + 1;
-	if ((code[at] & 0xf8) == 0xb8 && !(at && code[0] & 8))
+	if ((op & 0xf8) == 0xb8 && !(at && code[0] & 8))
 		return at + 5;
-	if (code[at] != 0x89 && code[at] != 0x8b && code[at] != 0x8d)
+	if (op == 0xc7 && !(code[at + 1] & 0x38))
+		return at + 5 + x86_modrm_len(code + at + 1, 8);
+	/* movzx and movsx, nop */
+	if (op == 0x0f && ((code[at + 1] & 0xf6) == 0xb6 || code[at + 1] == 0x1f))
+		return at + 2 + x86_modrm_len(code + at + 2, 8);
+	if ((op & 0xfc) != 0x88 && op != 0x8d && op != 0x63)
 		return 0;
 	return at + 1 + x86_modrm_len(code + at + 1, 8);
 }
@@ -289,33 +333,56 @@ static bool may_read_flags(const uint8_t *code)
 		(op & 0xfc) == 0xd0 || (op & 0xfe) == 0xc0;
 }
 
-/* Does the code at a call's return address use condition flags it has not set? */
-static bool caller_reads_flags(const struct range *r, size_t p)
+enum after {
+	AFTER_NOTHING,
+	AFTER_READ,   /* condition flags are used that were not set */
+	AFTER_RETURN, /* it goes on to the caller's own return address */
+};
+
+/* What becomes of the condition flags that a call returns to offset @p with. */
+static enum after after_call(const struct scanner *s, const struct range *r, size_t p)
 {
-	const uint8_t *code = r->text->bytes + p;
-	size_t room = r->text->size - p;
+	const struct isa_text *text = r->text;
 	struct insn insn;
 
-	for (int skipped = 0; skipped < 4 && room >= 16; skipped++) {
+	for (int n = 0; n <= AFTER_CALL_MAX && p < text->size && text->size - p >= 16; n++) {
+		const uint8_t *code = text->bytes + p;
 		size_t len = plain_len(code);
 
-		if (len == 0)
-			return may_read_flags(code) && decoder_read(code, room, &insn) &&
-				insn.reads;
-		code += len;
-		room -= len;
+		if (len)
+			p += len;
+		else if (*code == 0xeb)
+			p += 2 + (size_t)(int8_t)code[1];
+		else if (*code == 0xe9)
+			p += 5 + (size_t)read_s32(code + 1);
+		else if (*code == 0xe8)
+			return x86_flow_reads_flags(s->module,
+				       text->addr + p + 5 + (int64_t)read_s32(code + 1))
+				? AFTER_READ
+				: AFTER_NOTHING;
+		else if (*code == 0xc3)
+			return AFTER_RETURN;
+		else if (may_read_flags(code) && decoder_read(code, text->size - p, &insn) &&
+			insn.reads)
+			return AFTER_READ;
+		else
+			return AFTER_NOTHING;
 	}
-	return false;
+	return AFTER_NOTHING;
 }
 
 static void meet_call(struct scanner *s, struct range *r, size_t p, uint64_t target)
 {
+	enum after after;
 	size_t callee;
 
 	if (target - s->low >= s->span)
 		return;
 	note_start(s, target, FACT_REFERRED);
-	if (!caller_reads_flags(r, p + 5) || !is_branch_field(&r->cursor, p + 1))
+	after = after_call(s, r, p + 5);
+	if (after == AFTER_RETURN)
+		add_link(s, r, p + 1, target, true);
+	if (after != AFTER_READ || !is_branch_field(&r->cursor, p + 1))
 		return;
 	callee = x86_func_at(s->module, target);
 	if (callee < s->module->nfuncs && s->module->funcs[callee].start == target)
@@ -334,7 +401,7 @@ static void meet_own_call(struct scanner *s, struct range *r, size_t p, uint64_t
 		return;
 	if ((insn.base == 4 || (insn.map == 0 && (insn.opcode & 0xf8) == 0x58)) &&
 		is_branch_field(&r->cursor, p + 1))
-		add_fact(s, r, FACT_READS_RETURN);
+		add_fact(s, r, FACT_CALLS_INSIDE);
 }
 
 static void meet_rel32(struct scanner *s, struct range *r, size_t p)
@@ -348,6 +415,8 @@ static void meet_rel32(struct scanner *s, struct range *r, size_t p)
 	if (call) {
 		meet_own_call(s, r, p, target);
 		meet_call(s, r, p, target);
+	} else if (leaves(s, r, target)) {
+		add_link(s, r, p + 1, target, false);
 	}
 	meet_branch(s, r, p + 1, target, call);
 }
@@ -362,7 +431,18 @@ static void meet_escape(struct scanner *s, struct range *r, size_t p)
 	target = r->text->addr + p + 6 + (int64_t)read_s32(code + 2);
 	if (target != r->start)
 		note_start(s, target, FACT_BRANCHED_TO);
+	if (leaves(s, r, target))
+		add_link(s, r, p + 2, target, false);
 	meet_branch(s, r, p + 2, target, false);
+}
+
+/* jmp *slot(%rip), ModRM at @p. */
+static void meet_slot(struct scanner *s, struct range *r, size_t p)
+{
+	uint8_t reason = x86_flow_stub(s->module, r->text, p - 1);
+
+	if (reason && r->index < s->module->nfuncs && is_rip_field(&r->cursor, p + 1))
+		s->scan->funcs[r->index].keeps = reason;
 }
 
 /* A RIP-relative operand, followed by an immediate of 0, 1, 2 or 4 bytes. */
@@ -377,6 +457,8 @@ static void meet_rip(struct scanner *s, struct range *r, size_t p)
 	target = r->text->addr + p + 5 + (int64_t)read_s32(code + 1);
 	if (p > r->from && code[-1] == 0x8d)
 		note_start(s, target, FACT_REFERRED);
+	if (p > r->from && code[-1] == 0xff && code[0] == 0x25 && s->module->nslots)
+		meet_slot(s, r, p);
 	for (int i = 0; i < 4; i++) {
 		size_t end = p + 5 + immediates[i];
 
@@ -767,7 +849,8 @@ static int scan_alloc(struct scanner *s, struct isa_module *module)
 
 		scan->maps[i].windows = arena_alloc(module->arena, size);
 		scan->maps[i].anonymous = arena_alloc(module->arena, size);
-		if (!scan->maps[i].windows || !scan->maps[i].anonymous)
+		scan->maps[i].marked = arena_alloc(module->arena, size);
+		if (!scan->maps[i].windows || !scan->maps[i].anonymous || !scan->maps[i].marked)
 			return -ENOMEM;
 	}
 	module->scan = s->scan = scan;
@@ -798,10 +881,13 @@ int x86_scan(struct isa_module *module)
 		x86_site_probe(module, i);
 		map_func(&s, i);
 	}
+	x86_flow_begin(module);
 	for (size_t i = 0; i < module->ntexts; i++)
 		scan_text(&s, &module->texts[i]);
 	scan_pointers(&s);
 	err = scan_tables(&s);
+	if (!err)
+		err = x86_flow_settle(module);
 	if (!err)
 		x86_site_settle(module);
 	return err;

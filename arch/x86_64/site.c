@@ -213,8 +213,25 @@ static void probe_place(const struct code *code, struct walk *walk, struct x86_f
 		probe_window(walk, state);
 }
 
-/* Does the function use condition flags that its caller has set? */
-static bool reads_flags(struct walk *walk)
+/* Where a function that ends at @func->end without an end goes on; 0: nowhere. */
+static uint64_t runs_into(const struct isa_module *module, const struct isa_func *func)
+{
+	const struct isa_text *text = x86_text_at(module, func->end);
+	bool is_last = func + 1 == module->funcs + module->nfuncs;
+
+	if (is_last || !text || func[1].start - func->end > 64 ||
+		func[1].start - text->addr >= text->size ||
+		!x86_is_padding(text->bytes + (func->end - text->addr), func[1].start - func->end))
+		return 0;
+	return func[1].start;
+}
+
+/*
+ * Does the function use condition flags that its caller has set? *@flows is set where it takes
+ * them to another function instead.
+ */
+static bool reads_flags(const struct isa_module *module, const struct isa_func *func,
+	struct walk *walk, uint64_t *flows)
 {
 	uint16_t written = 0;
 	unsigned int n = 0;
@@ -222,18 +239,26 @@ static bool reads_flags(struct walk *walk)
 
 	for (int looked = 0; looked < FLAG_WALK_MAX; looked++) {
 		const struct insn *insn = walk_get(walk, n++);
+		uint64_t target;
 
+		if (!insn && at == walk->code->size)
+			*flows = runs_into(module, func);
 		if (!insn)
 			return false;
 		if (insn->reads & ~written)
 			return true;
 		written |= insn->writes;
-		if (written == INSN_FLAGS || insn->kind == INSN_CALL ||
-			insn->kind == INSN_CALL_INDIRECT)
+		if (written == INSN_FLAGS || insn->kind == INSN_CALL_INDIRECT)
 			return false;
 		at += insn->len;
+		target = func->start + at + (int64_t)insn->rel;
+		if (insn->kind == INSN_CALL ||
+			(insn->kind == INSN_JUMP && target - func->start >= walk->code->size)) {
+			*flows = target;
+			return false;
+		}
 		if (insn->kind == INSN_JUMP) {
-			at += (int64_t)insn->rel;
+			at = target - func->start;
 			walk_from(walk, walk->code, at);
 			n = 0;
 		} else if (insn_ends(insn)) {
@@ -309,7 +334,7 @@ void x86_site_probe(const struct isa_module *module, size_t index)
 		return;
 	}
 	probe_place(&code, &walk, state);
-	if (reads_flags(&walk))
+	if (reads_flags(module, func, &walk, &state->flows))
 		state->facts |= FACT_FLAGS_IN;
 	if (func->nrows == 0 && reads_return(&code))
 		state->facts |= FACT_READS_RETURN;
@@ -450,8 +475,8 @@ void x86_site(const struct isa_module *module, size_t index, struct isa_site *si
 	if (site->choice == SITE_REFUSED) {
 		/* what a breakpoint would displace */
 		site->len = state->first;
-	} else if (state->facts & FACT_READS_RETURN) {
+	} else if (state->keeps || state->facts & (FACT_READS_RETURN | FACT_CALLS_INSIDE)) {
 		site->entry_only = true;
-		site->reason = REASON_READS_RETURN;
+		site->reason = state->keeps ? state->keeps : REASON_READS_RETURN;
 	}
 }

@@ -65,6 +65,16 @@ static bool read_pointers(struct support_module *m)
 	return true;
 }
 
+static bool read_slots(struct support_module *m)
+{
+	struct isa_slot *slots;
+	long n = symbols_slots(&m->elf, &m->arena, &slots);
+
+	m->code.slots = slots;
+	m->code.nslots = n > 0 ? (size_t)n : 0;
+	return n >= 0;
+}
+
 static bool make_funcs(struct support_module *m)
 {
 	struct isa_func *funcs = arena_alloc(&m->arena, (m->symbols.count + 1) * sizeof(*funcs));
@@ -77,7 +87,8 @@ static bool make_funcs(struct support_module *m)
 		long n = s->fde ? ehframe_rows(s->fde, &m->arena, &rows) : 0;
 
 		funcs[i] = (struct isa_func){ .start = s->start, .end = s->end, .limit = s->limit,
-			.rows = rows, .nrows = n > 0 ? (uint32_t)n : 0, .anonymous = !s->name };
+			.rows = rows, .nrows = n > 0 ? (uint32_t)n : 0, .anonymous = !s->name,
+			.reason = symbols_entry_only(s->reason) };
 	}
 	m->code.funcs = funcs;
 	m->code.nfuncs = m->symbols.count;
@@ -93,6 +104,7 @@ bool support_module_open(struct support_module *m, const char *path, const struc
 	m->code.arena = &m->arena;
 	if (map_file(m, path) && !elffile_parse(&m->elf, m->bytes, m->size, &why) &&
 		m->elf.machine == isa->elf_machine && read_segments(m) && read_pointers(m) &&
+		read_slots(m) &&
 		!symbols_read(&m->symbols, &m->elf, isa, &m->arena) && make_funcs(m))
 		return true;
 	support_module_close(m);

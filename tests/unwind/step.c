@@ -51,7 +51,7 @@ struct scenario {
 	char name[NAME_MAX_LEN];
 	uint64_t caller; /* start of the function whose calls are stepped through */
 	uint64_t returns_to; /* inside it, while it calls */
-	bool only_ours; /* do not look while foreign code runs */
+	unsigned long which; /* STEPS_ALL ... */
 	struct chain outer; /* the caller's frame and those above it */
 	unsigned long steps, checked, early, by[4], failed;
 };
@@ -254,7 +254,7 @@ static bool begin(struct scenario *s, void *upt, const struct user_regs_struct *
 
 	read_name(s, regs->rdi);
 	s->caller = regs->rsi;
-	s->only_ours = regs->rdx;
+	s->which = regs->rdx;
 	unwind(s->tid, upt, &chain);
 	for (i = 0; i < chain.count; i++)
 		if (start_of(upt, chain.frames[i].ip - (i > 0)) == s->caller)
@@ -306,6 +306,13 @@ static bool one_step(pid_t tid, int *status)
 	}
 }
 
+static bool is_looked_at(const struct scenario *s, enum where where)
+{
+	return s->which == STEPS_ALL
+		|| (where != OTHER
+			&& !(s->which == STEPS_SOME && where == TRACER && s->steps % STEPS_FEW));
+}
+
 static void step_through(pid_t tid, int *status)
 {
 	static struct scenario s;
@@ -338,7 +345,7 @@ static void step_through(pid_t tid, int *status)
 		was_in_caller = in_caller;
 		sp = regs.rsp;
 		where = map_of(tid, regs.rip);
-		if (!s.only_ours || where != OTHER)
+		if (is_looked_at(&s, where))
 			check(&s, upt, &regs, in_caller, where);
 	}
 	printf("%s %s: %lu instructions, %lu checked (program %lu, detours %lu, tracer %lu, "

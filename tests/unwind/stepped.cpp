@@ -278,6 +278,8 @@ FOLLOWED(call_nops, STEPS_ALL, window_nops(1))
 FOLLOWED(call_short, STEPS_ALL, window_short(1))
 FOLLOWED(call_branch, STEPS_ALL, window_branch(1); window_branch(0))
 FOLLOWED(call_flags, STEPS_ALL, flags_callee(1))
+/* Here the tracer looks the unwinder up. */
+FOLLOWED(first_throw, STEPS_SOME, try { throws(1); } catch (int) { sink++; })
 FOLLOWED(call_throws, STEPS_OURS, try { throws(2); } catch (int) { sink++; })
 FOLLOWED(call_catches, STEPS_OURS, catches(2))
 FOLLOWED(call_rethrows, STEPS_OURS, try { rethrows(1); } catch (int) { sink++; })
@@ -384,6 +386,7 @@ static const struct {
 	{ "short", call_short },
 	{ "branch", call_branch },
 	{ "flags", call_flags },
+	{ "first_throw", first_throw },
 	{ "throws", call_throws },
 	{ "catches", call_catches },
 	{ "rethrows", call_rethrows },

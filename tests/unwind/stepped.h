@@ -8,6 +8,8 @@
 
 #define STEPS_ALL  0 /* look at every instruction */
 #define STEPS_OURS 1 /* not at those of libraries */
+#define STEPS_SOME 2 /* as STEPS_OURS, and of the tracer's C code one in STEPS_FEW */
+#define STEPS_FEW  499
 
 /*
  * Follow this thread from here on. What [@caller, @caller_end) calls is checked; it is on the
