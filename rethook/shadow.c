@@ -244,6 +244,7 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 
 	e->ret = f->ret;
 	e->func = f->info->id;
+	e->flags = 0;
 	__atomic_store_n(&e->owner, *t->records, __ATOMIC_RELEASE);
 	if (timed()) {
 		e->parent = (uint64_t)shadow_current;
@@ -253,7 +254,6 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 	add(&r->calls, 1);
 	if (timed())
 		e->start = arch_clock();
-	__atomic_store_n(&e->flags, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->slot, f->slot, __ATOMIC_RELEASE);
 	if (timed())
 		shadow_current = e;
@@ -331,6 +331,7 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 		/* A tail call has claimed it; else its frame was left by a longjmp. */
 		if (claim(e))
 			close_call(t, e, UNWOUND);
+		__atomic_store_n(&e->slot, 0, __ATOMIC_RELEASE); /* see repair() */
 		return e;
 	}
 	e = mirror_place(&t->node, slot);

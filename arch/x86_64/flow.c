@@ -342,11 +342,13 @@ int x86_flow_settle(const struct isa_module *module)
 	for (size_t i = 0; i < module->nfuncs; i++) {
 		struct x86_func *state = state_of(module, i);
 
+		if (state->facts & FACT_READS_RETURN && !state->keeps)
+			state->keeps = REASON_READS_RETURN;
 		/* a retpoline looks at no return address but its own call's */
-		if (state->facts & FACT_CALLS_INSIDE)
+		if (state->facts & FACT_CALLS_INSIDE && state->keeps == REASON_READS_RETURN)
 			state->keeps = REASON_NONE;
-		else if (state->facts & FACT_READS_RETURN && !state->keeps)
-			set_keeps(module, i, REASON_READS_RETURN);
+		if (state->keeps)
+			set_keeps(module, i, state->keeps);
 		news |= state->keeps || state->facts & FACT_FLAGS_OUT;
 	}
 	for (int round = 0; news && round < FLOW_ROUNDS; round++)
