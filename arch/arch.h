@@ -94,13 +94,14 @@ struct isa_func {
 	uint32_t nrows;
 	bool anonymous; /* known from unwind tables only */
 	uint8_t patchable_nops; /* bytes of nops at start listed in __patchable_function_entries */
-	uint8_t reason; /* REASON_RETURNS_TWICE or REASON_READS_RETURN by its name, else 0 */
+	uint8_t keeps; /* REASON_RETURNS_TWICE or REASON_READS_RETURN: known by name to need its
+			* caller's own return address, so who jumps to it is entry only too; else 0 */
 };
 
-/* A word that the loader fills with the address of a function that is entry only by its name. */
+/* A word that the loader fills with the address of such a function. */
 struct isa_slot {
 	uint64_t addr;
-	uint8_t reason; /* see isa_func */
+	uint8_t keeps; /* see isa_func */
 };
 
 /* A module's code as the planner sees it. Built once per module by isa->scan(). */

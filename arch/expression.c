@@ -4,8 +4,8 @@
  * this very slot is the one. Else it may be in a chain of those whose place was taken.
  *
  * Only operations that libgcc, LLVM libunwind, nongnu libunwind, gdb and elfutils share are used.
- * The slot is duplicated first, as older libgcc cannot pick the bottom element, and the expression
- * ends with a nop, as elfutils takes no branch to its end.
+ * The slot is duplicated first, as older libgcc cannot pick the bottom element. No branch goes to
+ * the end, which elfutils does not take, and there is no nop, which LLVM does not know.
  */
 #include "expression.h"
 
@@ -24,11 +24,9 @@ enum op {
 	OP_bra = 0x28,
 	OP_eq = 0x29,
 	OP_skip = 0x2f,
-	OP_nop = 0x96,
 };
 
-enum label { THREAD, HAVE, TAKEN, TAKEN_HAVE, BUCKET, SCAN, SCANNED, COMPARE, FOUND, MISS, DONE,
-	LABELS };
+enum label { THREAD, HAVE, TAKEN, TAKEN_HAVE, BUCKET, SCAN, SCANNED, COMPARE, FOUND, MISS, LABELS };
 
 struct writer {
 	uint8_t *out;
@@ -151,13 +149,10 @@ static void write_all(struct writer *w, const struct expression_input *in)
 	op_field(w, ENTRY(link));
 	op_jump(w, OP_skip, SCAN);
 
+	op_label(w, MISS);
+	op_word(w, ROOT(zero) - ENTRY(ret));
 	op_label(w, FOUND); /* s S n e */
 	op_byte(w, OP_plus_uconst, ENTRY(ret));
-	op_jump(w, OP_skip, DONE);
-	op_label(w, MISS);
-	op_word(w, ROOT(zero));
-	op_label(w, DONE);
-	op(w, OP_nop);
 }
 
 size_t expression_write(const struct expression_input *in, uint8_t *out)

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE 1
 #include "modules.h"
 #include "../arch/sys.h"
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-
-static bool same_file(const struct module *m, const struct mapping *map)
-{
-	return map->inode == m->inode && map->major == m->major && map->minor == m->minor
-		&& str_eq(map->path, m->path);
-}
 
 /*
  * Is @bytes what is mapped? Device and inode numbers do not always agree with those of the maps
@@ -25,69 +21,111 @@ static bool same_start(const struct module *module, const void *bytes, uint64_t 
 	return !memcmp(bytes, (const void *)module->lo, n < 1024 ? n : 1024);
 }
 
-/*
- * The ELF header is mapped at the start of a module; its program headers tell the bias. They are
- * read from memory: what is mapped is what runs.
- */
-static bool bias_of(const struct mapping *first, uint64_t *bias)
+/* Extend a module over the mappings of its file that follow @map, the first one. */
+static bool set_extent(struct module *m, const struct maps *maps, const struct mapping *map)
 {
-	const Elf64_Ehdr *header = (const void *)first->lo;
-	const Elf64_Phdr *ph;
+	const struct mapping *end = maps->list + maps->count, *first = map;
+	bool code = false;
 
-	if (first->offset || !(first->prot & PROT_READ)
-		|| memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_phoff > 4000
-		|| header->e_phoff + header->e_phnum * sizeof(*ph) > first->hi - first->lo)
-		return false;
-	ph = (const void *)(first->lo + header->e_phoff);
-	for (int i = 0; i < header->e_phnum; i++)
-		if (ph[i].p_type == PT_LOAD) {
-			*bias = first->lo + ph[i].p_offset - ph[i].p_vaddr;
-			return true;
-		}
-	return false;
+	m->lo = map->lo;
+	m->path = map->path;
+	for (; map < end; map++) {
+		bool same = map->inode == first->inode && str_eq(map->path, first->path);
+
+		if (map->inode && (!same || (map > first && !map->offset)))
+			break; /* another file, or another copy of it */
+		if (!map->inode)
+			continue;
+		m->hi = map->hi;
+		code |= map->prot & PROT_EXEC;
+	}
+	return code;
 }
 
-int modules_find(struct modules *modules, const struct maps *maps, uint64_t program,
+/* The first mapping of the file that is mapped at @addr. */
+static const struct mapping *first_mapping(const struct maps *maps, uint64_t addr)
+{
+	const struct mapping *map = maps_from(maps, addr), *at;
+
+	if (!map || addr < map->lo || !map->inode)
+		return NULL;
+	for (at = map; at >= maps->list; at--) {
+		if (!at->inode)
+			continue;
+		if (at->inode != map->inode || !str_eq(at->path, map->path))
+			break;
+		if (!at->offset)
+			return at;
+	}
+	return NULL;
+}
+
+/* gABI, "Dynamic Section": the loader leaves its list's address in the program's DT_DEBUG. */
+static const struct r_debug *loader_list(uint64_t phdr, uint64_t phnum)
+{
+	const Elf64_Phdr *ph = (const void *)phdr;
+	const Elf64_Dyn *dyn = NULL;
+	uint64_t bias = 0;
+
+	for (uint64_t i = 0; i < phnum; i++) {
+		if (ph[i].p_type == PT_PHDR)
+			bias = phdr - ph[i].p_vaddr;
+		if (ph[i].p_type == PT_DYNAMIC)
+			dyn = (const void *)(ph[i].p_vaddr + bias);
+	}
+	for (; dyn && dyn->d_tag != DT_NULL; dyn++)
+		if (dyn->d_tag == DT_DEBUG)
+			return (const void *)dyn->d_un.d_ptr;
+	return NULL;
+}
+
+int modules_find(struct modules *modules, const struct maps *maps, uint64_t phdr, uint64_t phnum,
 	struct arena *arena)
 {
+	const struct r_debug *debug = loader_list(phdr, phnum);
 	uint64_t here = (uint64_t)&modules_find;
+	size_t n = 0;
 
 	*modules = (struct modules){ 0 };
-	modules->list = arena_alloc(arena, maps->count * sizeof(*modules->list));
+	if (!debug || !debug->r_map)
+		return -ENOENT;
+	for (const struct link_map *map = debug->r_map; map; map = map->l_next)
+		n++;
+	modules->list = arena_alloc(arena, n * sizeof(*modules->list));
 	if (!modules->list)
 		return -ENOMEM;
-	for (size_t i = 0; i < maps->count; i++) {
-		const struct mapping *map = &maps->list[i];
+	for (const struct link_map *map = debug->r_map; map; map = map->l_next) {
 		struct module *m = &modules->list[modules->count];
-		bool code = false;
+		const struct mapping *first = first_mapping(maps, (uint64_t)map->l_ld);
 
-		if (!map->inode || map->path[0] != '/')
+		*m = (struct module){ .bias = map->l_addr };
+		if (!first || !set_extent(m, maps, first))
 			continue;
-		*m = (struct module){ .path = map->path, .lo = map->lo, .hi = map->hi,
-			.inode = map->inode, .major = map->major, .minor = map->minor };
-		if (!bias_of(map, &m->bias))
-			continue;
-		/* Its further segments follow at growing offsets; a copy begins at 0 again. */
-		for (size_t k = i; k < maps->count; k++) {
-			const struct mapping *part = &maps->list[k];
-
-			if (k > i && (part->inode && !same_file(m, part)))
-				break;
-			if (k > i && part->inode && !part->offset)
-				break;
-			if (!part->inode)
-				continue;
-			m->hi = part->hi;
-			code |= part->prot & PROT_EXEC;
-			i = k;
-		}
-		if (!code)
-			continue;
-		m->main = program >= m->lo && program < m->hi;
+		m->main = phdr >= m->lo && phdr < m->hi;
 		m->ours = here >= m->lo && here < m->hi;
 		modules->count++;
 	}
 	return 0;
+}
+
+bool modules_at(struct module *module, const struct maps *maps, uint64_t addr)
+{
+	const struct mapping *first = first_mapping(maps, addr);
+	const Elf64_Ehdr *header = first ? (const void *)first->lo : NULL;
+	const Elf64_Phdr *ph;
+
+	*module = (struct module){ 0 };
+	if (!first || !set_extent(module, maps, first)
+		|| memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_phoff > 1024
+		|| header->e_phnum > 32)
+		return false;
+	ph = (const void *)(first->lo + header->e_phoff);
+	for (int i = 0; i < header->e_phnum; i++)
+		if (ph[i].p_type == PT_LOAD) {
+			module->bias = first->lo + ph[i].p_offset - ph[i].p_vaddr;
+			return true;
+		}
+	return false;
 }
 
 int modules_open(const struct module *module, struct elffile *elf, const char **why)

@@ -11,20 +11,25 @@ struct module {
 	uint64_t bias;	 /* run-time minus link-time address */
 	uint64_t lo, hi; /* run-time addresses from its first to its last mapping */
 	bool main;	 /* the program itself */
-	bool ours;	 /* libftr.so, or what it brought along */
-	uint64_t inode;
-	uint32_t major, minor;
+	bool ours;	 /* libftr.so */
 };
 
 struct modules {
-	struct module *list; /* by address */
+	struct module *list;
 	size_t count;
 };
 
-/* @program: an address in the main program (AT_PHDR). 0 or -ENOMEM. Not all need be readable
- * files. */
-int modules_find(struct modules *modules, const struct maps *maps, uint64_t program,
+/*
+ * The objects that the loader has loaded, in its order, by its own list: a process may have other
+ * ELF files mapped. @phdr, @phnum: of the main program, AT_PHDR and AT_PHNUM. Those without code
+ * in a file are left out. While no other thread loads or unloads. 0, -ENOMEM, or -ENOENT: the
+ * program has no list.
+ */
+int modules_find(struct modules *modules, const struct maps *maps, uint64_t phdr, uint64_t phnum,
 	struct arena *arena);
+
+/* The module that @addr lies in, by the mappings alone. False when there is none. */
+bool modules_at(struct module *module, const struct maps *maps, uint64_t addr);
 
 /*
  * Open @module's file, check that it is the file that is mapped, and parse it. The mapping of its

@@ -10,6 +10,7 @@
 #include "../rethook/mirror.h"
 #include "../rethook/shadow.h"
 #include "../rethook/unwind.h"
+#include "../trampolines/image.h"
 #include "../trampolines/patch.h"
 #include <elf.h>
 #include <errno.h>
@@ -154,6 +155,38 @@ static size_t all_plans(const struct run *run)
 	return run->nplans + (run->watch_plan != NULL);
 }
 
+static uint64_t address_of(const struct plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->symbols.count; i++) {
+		const struct symbol *s = &plan->symbols.list[i];
+		bool found = s->name && str_eq(s->name, name);
+
+		for (size_t k = 0; k < s->naliases; k++)
+			found |= str_eq(s->aliases[k], name);
+		if (found)
+			return s->start + plan->module->bias;
+	}
+	return 0;
+}
+
+/* The loader's calls as libc has them, whatever the program calls by these names. */
+static void find_loader(const struct run *run)
+{
+	for (size_t i = 0; i < all_plans(run); i++) {
+		const struct plan *plan = &run->plans[i];
+		struct image_loader found;
+
+		if (!plan->is_libc)
+			continue;
+		found.open = (void *(*)(const char *, int))address_of(plan, "dlopen");
+		found.close = (int (*)(void *))address_of(plan, "dlclose");
+		found.info = (int (*)(void *, int, void *))address_of(plan, "dlinfo");
+		found.error = (char *(*)(void))address_of(plan, "dlerror");
+		if (found.open && found.close && found.info && found.error)
+			image_loader = found;
+	}
+}
+
 static void load_all(struct run *run, uint32_t *next_id)
 {
 	char path[CONFIG_PATH_MAX + 128];
@@ -229,6 +262,7 @@ static int prepare(struct run *run, char *const *argv, const char **why)
 
 	if (err)
 		return err;
+	find_loader(run);
 	load_all(run, &next_id);
 	err = record_all(run, next_id, why);
 	if (err)
@@ -268,8 +302,9 @@ void start(char *const *argv, char *const *envp)
 	if (filter_parse(&run.module_filter, run.config.modules, &run.arena)
 		|| filter_parse(&run.function_filter, run.config.functions, &run.arena)
 		|| maps_read(&run.maps, "/proc/self/maps", &run.arena)
-		|| modules_find(&run.modules, &run.maps, auxiliary(envp, AT_PHDR), &run.arena)) {
-		config_complain("/proc/self/maps cannot be read: nothing is traced");
+		|| modules_find(&run.modules, &run.maps, auxiliary(envp, AT_PHDR),
+			auxiliary(envp, AT_PHNUM), &run.arena)) {
+		config_complain("the loaded modules cannot be found: nothing is traced");
 		return;
 	}
 	set_env(&run);

@@ -13,9 +13,11 @@
 /* ---- functions known by name ---- */
 
 enum special_match {
-	MATCH_BASE, /* the name without its leading underscores */
-	MATCH_WHOLE,
-	MATCH_PREFIX,
+	MATCH_WHOLE = 0,
+	MATCH_BASE = 1 << 0, /* the name without its leading underscores */
+	MATCH_PREFIX = 1 << 1,
+	/* not part of the match: functions that jump here may have had their return address replaced */
+	JUMPED_TO = 1 << 2,
 };
 
 /*
@@ -24,7 +26,7 @@ enum special_match {
  */
 static const struct special {
 	const char *name;
-	uint8_t match;
+	uint8_t match; /* enum special_match */
 	uint8_t reason;
 } specials[] = {
 	{ "setjmp", MATCH_BASE, REASON_RETURNS_TWICE },
@@ -46,11 +48,11 @@ static const struct special {
 	{ "__fentry__", MATCH_WHOLE, REASON_READS_RETURN },
 	/* thunks that read or replace it */
 	{ "__x86.get_pc_thunk.", MATCH_PREFIX, REASON_READS_RETURN },
-	{ "__x86_indirect_thunk_", MATCH_PREFIX, REASON_READS_RETURN },
-	{ "__x86_return_thunk", MATCH_PREFIX, REASON_READS_RETURN },
-	{ "__llvm_retpoline_", MATCH_PREFIX, REASON_READS_RETURN },
+	{ "__x86_indirect_thunk_", MATCH_PREFIX | JUMPED_TO, REASON_READS_RETURN },
+	{ "__x86_return_thunk", MATCH_PREFIX | JUMPED_TO, REASON_READS_RETURN },
+	{ "__llvm_retpoline_", MATCH_PREFIX | JUMPED_TO, REASON_READS_RETURN },
 
-	{ "_Unwind_", MATCH_PREFIX, REASON_READS_RETURN },
+	{ "_Unwind_", MATCH_PREFIX | JUMPED_TO, REASON_READS_RETURN },
 	{ "_Unwind_Resume", MATCH_WHOLE, REASON_UNWINDER },
 	{ "_Unwind_SetGR", MATCH_WHOLE, REASON_UNWINDER },
 	{ "_Unwind_SetIP", MATCH_WHOLE, REASON_UNWINDER },
@@ -104,12 +106,12 @@ static bool special_matches(const struct special *special, const char *name)
 {
 	const char *want = special->name;
 
-	if (special->match == MATCH_BASE)
+	if (special->match & MATCH_BASE)
 		name = special_base(name);
 	for (; *want; want++, name++)
 		if (*name != *want)
 			return false;
-	return special->match == MATCH_PREFIX || !*name || *name == '@';
+	return special->match & MATCH_PREFIX || !*name || *name == '@';
 }
 
 static uint8_t special_lower(uint8_t a, uint8_t b)
@@ -588,11 +590,27 @@ int symbols_read(struct symbols *symbols, const struct elffile *elf, const struc
 	return err;
 }
 
-/* ---- words that hold addresses ---- */
+/* ---- functions that must see their caller's own return address ---- */
 
-uint8_t symbols_entry_only(uint8_t reason)
+static uint8_t keeps_reason(const char *name)
 {
-	return reason == REASON_RETURNS_TWICE || reason == REASON_READS_RETURN ? reason : 0;
+	uint8_t reason = special_reason(name);
+
+	if (reason != REASON_RETURNS_TWICE && reason != REASON_READS_RETURN)
+		return REASON_NONE;
+	for (size_t i = 0; i < NSPECIALS; i++)
+		if (specials[i].match & JUMPED_TO && special_matches(&specials[i], name))
+			return REASON_NONE;
+	return reason;
+}
+
+uint8_t symbols_keeps_return(const struct symbol *symbol)
+{
+	uint8_t reason = symbol->reason && symbol->name ? keeps_reason(symbol->name) : REASON_NONE;
+
+	for (size_t i = 0; symbol->reason && !reason && i < symbol->naliases; i++)
+		reason = keeps_reason(symbol->aliases[i]);
+	return reason;
 }
 
 /* What the name of a relocation's symbol says. */
@@ -604,7 +622,7 @@ static uint8_t slot_reason(const struct elffile *elf, const Elf64_Rela *rela)
 	if (!at || at + sizeof(sym) > elf->dynsym.size)
 		return REASON_NONE;
 	memcpy(&sym, elf->dynsym.bytes + at, sizeof(sym));
-	return symbols_entry_only(special_reason(elffile_string(&elf->dynstr, sym.st_name)));
+	return keeps_reason(elffile_string(&elf->dynstr, sym.st_name));
 }
 
 static size_t slot_read(const struct elffile *elf, const struct elf_part *part,

@@ -35,11 +35,12 @@ struct symbols {
 int symbols_read(struct symbols *symbols, const struct elffile *elf, const struct isa *isa,
 	struct arena *arena);
 
-/* @reason, where it is one that isa_func and isa_slot have; else 0. */
-uint8_t symbols_entry_only(uint8_t reason);
+/* By name: REASON_RETURNS_TWICE or REASON_READS_RETURN where a function that jumps here must not
+ * have replaced its return address either; else REASON_NONE. */
+uint8_t symbols_keeps_return(const struct symbol *symbol);
 
-/* The words that dynamic relocations fill with addresses of functions that are entry only by
- * name; sorted, in @arena. Returns their number or -ENOMEM. */
+/* The words that dynamic relocations fill with addresses of such functions; sorted, in @arena.
+ * Returns their number or -ENOMEM. */
 long symbols_slots(const struct elffile *elf, struct arena *arena, struct isa_slot **slots);
 
 #endif

@@ -48,23 +48,17 @@ bool unwinders_read(const struct elffile *elf, uint64_t bias, uint64_t lo, uint6
 bool unwinders_find(uint64_t addr, struct unwinder *out)
 {
 	struct arena arena = { 0 };
-	struct modules modules = { 0 };
+	struct module m;
 	struct maps maps;
 	struct elffile elf;
 	const char *why;
 	bool found = false;
 
-	if (!maps_read(&maps, "/proc/self/maps", &arena)
-		&& !modules_find(&modules, &maps, 0, &arena))
-		for (size_t i = 0; i < modules.count; i++) {
-			const struct module *m = &modules.list[i];
-
-			if (addr - m->lo >= m->hi - m->lo || modules_open(m, &elf, &why))
-				continue;
-			found = unwinders_read(&elf, m->bias, m->lo, m->hi, out);
-			modules_close(&elf);
-			break;
-		}
+	if (!maps_read(&maps, "/proc/self/maps", &arena) && modules_at(&m, &maps, addr)
+		&& !modules_open(&m, &elf, &why)) {
+		found = unwinders_read(&elf, m.bias, m.lo, m.hi, out);
+		modules_close(&elf);
+	}
 	arena_free(&arena);
 	return found;
 }

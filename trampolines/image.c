@@ -734,13 +734,20 @@ void image_free(struct image *im)
 
 /* ---- out of memory, into a file, into the process ---- */
 
-int image_write(const void *bytes, size_t size, const char *path)
+/* A write beyond RLIMIT_FSIZE would raise a signal, into a memfd too. */
+static bool exceeds_limit(size_t size)
 {
 	uint64_t limit[2]; /* soft, hard */
+
+	return !sys_call(SYS_prlimit64, 0, 1 /* RLIMIT_FSIZE */, 0, limit) && size > limit[0];
+}
+
+int image_write(const void *bytes, size_t size, const char *path)
+{
 	long err;
 	int fd;
 
-	if (!sys_call(SYS_prlimit64, 0, 1 /* RLIMIT_FSIZE */, 0, limit) && size > limit[0])
+	if (exceeds_limit(size))
 		return -EFBIG;
 	fd = sys_open(path, O_WRONLY | O_CREAT | O_EXCL, 0700);
 	if (fd < 0)
@@ -770,6 +777,8 @@ int image_memfd(const void *bytes, size_t size, char path[64])
 	int fd, fresh;
 	long err;
 
+	if (exceeds_limit(size))
+		return -EFBIG;
 	fd = (int)sys_call(SYS_memfd_create, "ftr.detours",
 		MFD_CLOEXEC | MFD_ALLOW_SEALING | noexec_seal);
 	if (fd == -EINVAL)
@@ -798,18 +807,20 @@ static bool image_is_at(const struct link_map *map, uint64_t base)
 		&& !memcmp((const void *)(uintptr_t)base, ELFMAG, SELFMAG);
 }
 
+struct image_loader image_loader = { dlopen, dlclose, dlinfo, dlerror };
+
 int image_load(const char *path, uint64_t base, void **handle, const char **why)
 {
 	struct link_map *map = NULL;
 
-	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	*handle = image_loader.open(path, RTLD_NOW | RTLD_LOCAL);
 	if (!*handle) {
-		*why = dlerror();
+		*why = image_loader.error();
 		return -ELIBBAD;
 	}
-	if (!dlinfo(*handle, RTLD_DI_LINKMAP, &map) && image_is_at(map, base))
+	if (!image_loader.info(*handle, RTLD_DI_LINKMAP, &map) && image_is_at(map, base))
 		return 0;
-	dlclose(*handle);
+	image_loader.close(*handle);
 	*handle = NULL;
 	*why = "the loader put the image at another address";
 	return -EADDRNOTAVAIL;

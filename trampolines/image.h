@@ -78,6 +78,17 @@ int image_write(const void *bytes, size_t size, const char *path);
 int image_memfd(const void *bytes, size_t size, char path[64]);
 
 /*
+ * The loader's calls: those that the linker gave us, unless the tracer has found libc's own (a
+ * program may have functions of these names).
+ */
+extern struct image_loader {
+	void *(*open)(const char *, int);
+	int (*close)(void *);
+	int (*info)(void *, int, void *);
+	char *(*error)(void);
+} image_loader;
+
+/*
  * Load the image with the program's loader. 0; -EADDRNOTAVAIL: it landed elsewhere and has been
  * unloaded; -ELIBBAD: the loader refused it. On failure *@why says why.
  */

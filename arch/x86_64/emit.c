@@ -479,8 +479,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	emit_mark(e);
 	store(e, RCX, RSP, SAVE_RCX - 8);
 	store(e, RDX, RSP, SAVE_RDX - 8);
-	if (in->site->flags_out)
-		save_flags(e, -8);
+	save_flags(e, -8); /* hand-written functions return results in them */
 	if (times) {
 		store(e, RSI, RSP, SAVE_RSI - 8);
 		read_clock(e);
@@ -513,8 +512,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	l->leave = here(e);
 	if (times)
 		load(e, RSI, RSP, SAVE_RSI);
-	if (in->site->flags_out)
-		restore_flags(e, 0);
+	restore_flags(e, 0);
 	load(e, RAX, RSP, SAVE_RAX);
 	load(e, RCX, RSP, SAVE_RCX);
 	load(e, RDX, RSP, SAVE_RDX);

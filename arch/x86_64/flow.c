@@ -16,6 +16,7 @@
 
 #include <errno.h>
 
+#define RUN_ON_MAX  64 /* bytes of nops between functions */
 #define FLOW_ROUNDS 32 /* longer rows of functions than this are no compiler's */
 
 static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -32,11 +33,20 @@ static void mark(const struct isa_module *module, uint64_t addr, uint64_t size)
 	const struct isa_text *text = x86_text_at(module, addr);
 	struct x86_scan *scan = module->scan;
 
-	for (uint64_t i = 0; text && i < size && addr + i - text->addr < text->size; i++) {
-		uint64_t at = addr + i - text->addr;
+	uint64_t at, end;
+	uint8_t *bits;
 
-		scan->maps[text - module->texts].marked[at / 8] |= 1u << at % 8;
-	}
+	if (!text)
+		return;
+	bits = scan->maps[text - module->texts].marked;
+	at = addr - text->addr;
+	end = size < text->size - at ? at + size : text->size;
+	for (; at < end && at % 8; at++)
+		bits[at / 8] |= 1u << at % 8;
+	for (; end > at && end % 8; end--)
+		bits[(end - 1) / 8] |= 1u << (end - 1) % 8;
+	if (at < end)
+		memset(bits + at / 8, 0xff, (end - at) / 8);
 }
 
 static bool is_marked(const struct isa_module *module, uint64_t addr)
@@ -49,15 +59,6 @@ static bool is_marked(const struct isa_module *module, uint64_t addr)
 		return false;
 	at = addr - text->addr;
 	return scan->maps[text - module->texts].marked[at / 8] >> at % 8 & 1;
-}
-
-static void set_keeps(const struct isa_module *module, size_t index, uint8_t reason)
-{
-	const struct isa_func *func = &module->funcs[index];
-
-	state_of(module, index)->keeps = reason;
-	/* of a cold part any byte may be jumped to */
-	mark(module, func->start, func->end - func->start);
 }
 
 static void set_flags_in(const struct isa_module *module, size_t index)
@@ -99,7 +100,7 @@ static uint8_t slot_reason(const struct isa_module *module, uint64_t addr)
 		size_t mid = low + (high - low) / 2;
 
 		if (module->slots[mid].addr == addr)
-			return module->slots[mid].reason;
+			return module->slots[mid].keeps;
 		if (module->slots[mid].addr < addr)
 			low = mid + 1;
 		else
@@ -229,22 +230,58 @@ static bool is_link(struct reader *r, const struct x86_link *link)
 		(r->insn.rel_at && r->at + r->insn.rel_at == link->field);
 }
 
-/* Does funcs[index] run into the next one? What ends with a call does not expect it to return. */
-static bool runs_on(struct reader *r, size_t index)
+/* Nothing, or nops. */
+static bool is_run_over(const struct isa_text *text, uint64_t at, uint64_t size)
 {
-	const struct isa_func *func = &r->module->funcs[index];
+	return size == 0 ||
+		(size <= text->size - at && text->bytes[at] != 0xcc &&
+			x86_is_padding(text->bytes + at, size));
+}
+
+/* Does funcs[index] run into the next one? What ends with a call does not expect it to return. */
+static bool runs_on(const struct isa_module *module, size_t index)
+{
+	const struct isa_func *func = &module->funcs[index];
+	struct reader r = { .module = module };
 	uint64_t gap;
 
-	if (index + 1 >= r->module->nfuncs)
+	if (index + 1 >= module->nfuncs)
 		return false;
 	gap = func[1].start - func->end;
-	reader_begin(r, index);
-	if (gap > 64 || r->lost || r->end != func->end || !reader_reach(r, func->end - 1) ||
-		r->at + r->insn.len != func->end || insn_ends(&r->insn) ||
-		r->insn.kind == INSN_CALL || r->insn.kind == INSN_CALL_INDIRECT)
+	reader_begin(&r, index);
+	if (r.lost || r.end != func->end || gap > RUN_ON_MAX ||
+		!is_run_over(r.text, func->end - r.text->addr, gap))
 		return false;
-	return r->text->size - (func->end - r->text->addr) >= gap &&
-		x86_is_padding(r->text->bytes + (func->end - r->text->addr), gap);
+	return reader_reach(&r, func->end - 1) && r.at + r.insn.len == func->end &&
+		!insn_ends(&r.insn) && r.insn.kind != INSN_CALL &&
+		r.insn.kind != INSN_CALL_INDIRECT;
+}
+
+/* Functions that run into it do the same. */
+static void set_keeps(const struct isa_module *module, size_t index, uint8_t reason)
+{
+	const struct isa_func *func = &module->funcs[index];
+	struct x86_func *state = state_of(module, index);
+
+	for (;; index--, func--, state--) {
+		state->keeps = reason;
+		/* of a cold part any byte may be jumped to */
+		mark(module, func->start, func->end - func->start);
+		if (index == 0 || state[-1].keeps || !runs_on(module, index - 1))
+			return;
+	}
+}
+
+/* So do functions that it runs into. */
+static void set_flags_out(const struct isa_module *module, size_t index)
+{
+	struct x86_func *state = state_of(module, index);
+
+	for (;; index++, state++) {
+		state->facts |= FACT_FLAGS_OUT;
+		if (!runs_on(module, index) || state[1].facts & FACT_FLAGS_OUT)
+			return;
+	}
 }
 
 /* One link: what its target is makes the function entry only, or who reads the function's flags
@@ -267,23 +304,7 @@ static bool follow_link(struct reader *r, const struct x86_link *link)
 	if (reason)
 		set_keeps(module, link->index, reason);
 	if (to < module->nfuncs)
-		state_of(module, to)->facts |= FACT_FLAGS_OUT;
-	return true;
-}
-
-/* The same for a function that may run into the next. */
-static bool follow_end(struct reader *r, size_t index)
-{
-	struct x86_func *from = state_of(r->module, index), *to = from + 1;
-	bool keeps = to->keeps && !from->keeps;
-	bool flags = from->facts & FACT_FLAGS_OUT && !(to->facts & FACT_FLAGS_OUT);
-
-	if ((!keeps && !flags) || !runs_on(r, index))
-		return false;
-	if (keeps)
-		set_keeps(r->module, index, to->keeps);
-	if (flags)
-		to->facts |= FACT_FLAGS_OUT;
+		set_flags_out(module, to);
 	return true;
 }
 
@@ -295,8 +316,6 @@ static bool follow_all(struct reader *r)
 	for (const struct x86_links *links = scan->links; links; links = links->next)
 		for (size_t i = 0; i < links->n; i++)
 			news |= follow_link(r, &links->list[i]);
-	for (size_t i = 0; i + 1 < r->module->nfuncs; i++)
-		news |= follow_end(r, i);
 	return news;
 }
 
@@ -322,8 +341,7 @@ void x86_flow_begin(const struct isa_module *module)
 	bool news = false;
 
 	for (size_t i = 0; i < module->nfuncs; i++) {
-		if (module->funcs[i].reason)
-			set_keeps(module, i, module->funcs[i].reason);
+		state_of(module, i)->keeps = module->funcs[i].keeps;
 		if (state_of(module, i)->facts & FACT_FLAGS_IN) {
 			set_flags_in(module, i);
 			news = true;
@@ -349,6 +367,8 @@ int x86_flow_settle(const struct isa_module *module)
 			state->keeps = REASON_NONE;
 		if (state->keeps)
 			set_keeps(module, i, state->keeps);
+		if (state->facts & FACT_FLAGS_OUT)
+			set_flags_out(module, i);
 		news |= state->keeps || state->facts & FACT_FLAGS_OUT;
 	}
 	for (int round = 0; news && round < FLOW_ROUNDS; round++)

@@ -88,7 +88,7 @@ static bool make_funcs(struct support_module *m)
 
 		funcs[i] = (struct isa_func){ .start = s->start, .end = s->end, .limit = s->limit,
 			.rows = rows, .nrows = n > 0 ? (uint32_t)n : 0, .anonymous = !s->name,
-			.reason = symbols_entry_only(s->reason) };
+			.keeps = symbols_keeps_return(s) };
 	}
 	m->code.funcs = funcs;
 	m->code.nfuncs = m->symbols.count;

@@ -1,0 +1,344 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Unwinding through traced functions: sh tests/unwind/run.sh BUILDDIR [CASE-PATTERN]
+# Every program is run untraced and traced, and what an unwinder sees is compared frame by frame,
+# leaving out the return points, whose symbols hold "@ftr". Ends with the numbers of all cases.
+
+[ "$1" = --build ] && shift
+build=$(cd "${1:-build}" && pwd) || exit 2
+pattern=${2:-*}
+source=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d) || exit 2
+passed=0 failed=0 skipped=0
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+mkdir bin out
+ulimit -c 0
+
+[ "$(uname -m)" = x86_64 ] || { echo "SKIP: not x86_64"; exit 77; }
+[ -f "$build/libftr.so" ] || { echo "SKIP: no libftr.so"; exit 77; }
+
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "FAIL $1: $2"; }
+skip() {
+	wanted_any "$1" || return 0
+	skipped=$((skipped + 1))
+	echo "SKIP $1: $2"
+}
+
+wanted() {
+	case $1 in
+	$pattern) return 0 ;;
+	*) return 1 ;;
+	esac
+}
+
+settings="count: profile: count:* profile:*"
+
+# Is a case of this name wanted, in any setting?
+wanted_any() {
+	set -f
+	for setting in "" $settings; do
+		if wanted "$1${setting:+-$setting}"; then
+			set +f
+			return 0
+		fi
+	done
+	set +f
+	return 1
+}
+
+# traced MODE MODULES COMMAND...: runs it with tracing, its data in data/
+traced() {
+	mode=$1 modules=$2
+	shift 2
+	rm -rf data
+	env LD_PRELOAD="$preload$build/libftr.so" FTR_DATA="$work/data" FTR_MODE="$mode" \
+		${modules:+FTR_MODULES="$modules"} "$@"
+}
+
+# untraced COMMAND...
+untraced() {
+	env ${preload:+LD_PRELOAD="${preload%:}"} "$@"
+}
+
+# compare CASE EXPECTED FOUND: the same but for return points, of which there must be at least 8
+compare() {
+	grep -v @ftr "$3" >"$3.plain"
+	if ! cmp -s "$2" "$3.plain"; then
+		fail "$1" "other frames than untraced"
+		diff "$2" "$3.plain" | head -20
+	elif [ "$(grep -c @ftr "$3")" -lt "${4:-8}" ]; then
+		fail "$1" "only $(grep -c @ftr "$3") return points are seen"
+	else
+		pass
+	fi
+}
+
+each_setting() { # for each setting run: FUNCTION CASE ARGUMENT...
+	set -f
+	for setting in $settings; do
+		set +f
+		case_name=$2-$setting
+		wanted "$case_name" && $1 "${setting%%:*}" "${setting#*:}" "$case_name" "$3"
+	done
+	set +f
+}
+
+# ---- call stacks seen from inside ----
+
+preload=
+cc=${CC:-gcc}
+cxx=${CXX:-g++}
+if ! $cc -O2 -g -rdynamic "$source/chain.c" -o bin/chain -lunwind -pthread ||
+	! $cc -O2 "$source/remote.c" -o bin/remote -lunwind-ptrace -lunwind-x86_64 -lunwind; then
+	skip chain "libunwind's headers are missing"
+	have_chain=
+else
+	have_chain=1
+fi
+
+inside() {
+	untraced bin/chain "$4" >out/expected
+	traced "$1" "$2" bin/chain "$4" >out/found || fail "$3" "exit status $?"
+	compare "$3" out/expected out/found
+}
+
+for how in ${have_chain:+backtrace unwind libunwind signal thread}; do
+	each_setting inside "chain-$how" "$how"
+done
+
+# ---- seen from outside ----
+
+# start COMMAND...: its process is $pid, and it waits
+start() {
+	rm -f ready
+	mkfifo ready
+	"$@" >ready &
+	pid=$!
+	read -r _ <ready
+}
+
+stop() {
+	kill -KILL "$pid"
+	wait "$pid" 2>/dev/null
+}
+
+# The program is started by exec in a subshell, so that $! is its own id.
+start_untraced() {
+	start sh -c 'exec bin/chain wait'
+}
+
+start_traced() {
+	rm -rf data
+	mode=$1 modules=$2
+	start env LD_PRELOAD="$build/libftr.so" FTR_DATA="$work/data" FTR_MODE="$mode" \
+		${modules:+FTR_MODULES="$modules"} bin/chain wait
+}
+
+see_remote() { bin/remote "$1"; }
+see_elfutils() { eu-stack -p "$1" | sed -n 's/^#[0-9]* *0x[0-9a-f]* *//p' | sed 's/ - .*//'; }
+see_gdb() { gdb -nx -batch -p "$1" -ex bt 2>/dev/null | frames; }
+
+# gdb's frame lines -> names
+frames() { sed -nE 's/^#[0-9]+ +(0x[0-9a-f]+ in )?([^ ]+).*/\2/p'; }
+
+outside() {
+	start_untraced
+	"$4" "$pid" >out/expected
+	stop
+	start_traced "$1" "$2"
+	"$4" "$pid" >out/found
+	stop
+	[ -s out/expected ] || fail "$3" "nothing is seen of the untraced program"
+	compare "$3" out/expected out/found
+}
+
+if [ "$have_chain" ]; then
+	each_setting outside ptrace see_remote
+	if command -v eu-stack >/dev/null; then
+		each_setting outside elfutils see_elfutils
+	else
+		skip elfutils "no eu-stack"
+	fi
+	if command -v gdb >/dev/null; then
+		each_setting outside gdb-attach see_gdb
+	else
+		skip gdb "no gdb"
+	fi
+fi
+
+# ---- gdb's commands ----
+
+# up and down find the callers; finish ends in each of them, next goes on in them.
+gdb_commands() { # COUNT ENVIRONMENT...
+	count=$1
+	shift
+	set -- "$@" -ex run
+	for command in up finish; do
+		[ $command = finish ] && set -- "$@" -ex "frame 0"
+		for _ in $(seq "$count"); do
+			set -- "$@" -ex $command
+			[ $command = finish ] && set -- "$@" -ex "bt 1"
+		done
+	done
+	gdb -nx -batch -iex "set debuginfod enabled off" -ex "set startup-with-shell off" "$@" \
+		--args bin/chain trap 2>/dev/null | frames | uniq
+}
+
+gdb_case() {
+	gdb_commands 6 >out/expected
+	rm -rf data
+	gdb_commands 12 -ex "set environment LD_PRELOAD=$build/libftr.so" \
+		-ex "set environment FTR_DATA=$work/data" -ex "set environment FTR_MODE=$1" \
+		${2:+-ex "set environment FTR_MODULES=$2"} >out/all
+	grep -v @ftr out/all | uniq >out/plain
+	grep @ftr out/all >out/points
+	cat out/plain out/points >out/found
+	compare "$3" out/expected out/found
+}
+
+if [ "$have_chain" ] && command -v gdb >/dev/null; then
+	each_setting gdb_case gdb-commands
+fi
+
+# ---- exceptions ----
+
+report() {
+	"$build/ftr-report" --data data --format json
+}
+
+# check_counts CASE: the `expect:` lines of exceptions.cpp against the report
+check_counts() {
+	report | python3 -c '
+import json, re, sys
+found = {f["name"]: f for f in json.load(sys.stdin)["functions"] if f["module"].startswith("'"$work"'")}
+wrong = 0
+for line in open(sys.argv[1]):
+    m = re.match(r" \* expect: (.*?) (calls=.*)", line)
+    if not m:
+        continue
+    f = found.get(m[1])
+    for field, value in re.findall(r"(\w+)=(\d+)", m[2]):
+        if sys.argv[2] == "entry-only" and field != "calls":
+            continue
+        if not f or f[field] != int(value):
+            print("  %s: %s=%s, must be %s" % (m[1], field, f and f[field], value))
+            wrong = 1
+sys.exit(wrong)' "$source/exceptions.cpp" "$2" >out/counts || {
+		fail "$1" "wrong numbers"
+		head -5 out/counts
+		return 1
+	}
+}
+
+run_to() { # FILE COMMAND...: its output and exit status
+	to=$1
+	shift
+	"$@" >"$to" 2>"$to.err"
+	echo "status $?" >>"$to"
+	grep -v '^ftr: ' "$to.err" >>"$to"
+}
+
+# exceptions PROGRAM KIND: KIND "counts": the numbers too; "plain": the behaviour alone
+exceptions_case() {
+	program=${4%:*} kind=${4#*:}
+	for how in "" noexcept uncaught; do
+		run_to out/expected untraced "$program" $how
+		run_to out/found traced "$1" "$2" "$program" $how
+		if ! cmp -s out/expected out/found; then
+			fail "$3${how:+-$how}" "other behaviour than untraced"
+			diff out/expected out/found | head -5
+			continue
+		fi
+		[ "$how" ] || [ "$kind" = plain ] || check_counts "$3" "$kind" || continue
+		pass
+	done
+}
+
+# build_exceptions NAME COMPILER FLAG...
+build_exceptions() {
+	name=$1 compiler=$2
+	shift 2
+	$cc -O2 -fexceptions -c "$source/callback.c" -o callback.o
+	$compiler -w -g "$source/exceptions.cpp" callback.o -o "bin/$name" -pthread "$@" 2>out/build
+}
+
+exceptions() { # NAME KIND COMPILER FLAG...
+	name=$1 kind=$2
+	shift 2
+	wanted_any "exceptions-$name" || return
+	if build_exceptions "$name" "$@"; then
+		each_setting exceptions_case "exceptions-$name" "bin/$name:$kind"
+	else
+		skip "exceptions-$name" "cannot be built here"
+	fi
+}
+
+exceptions gcc counts $cxx -O2
+exceptions gcc-O0 counts $cxx -O0
+exceptions static-libgcc counts $cxx -O2 -static-libgcc -static-libstdc++
+exceptions static-libgcc-stripped plain $cxx -O2 -static-libgcc -static-libstdc++ -s
+if command -v clang++ >/dev/null; then
+	exceptions clang counts clang++ -O2
+	# LIBCXX: where libc++ and its headers are, when they are not installed
+	exceptions libc++ plain clang++ -O2 -stdlib=libc++ ${LIBCXX:+-nostdinc++ -isystem $LIBCXX/include/c++/v1 -L$LIBCXX/lib} -rtlib=compiler-rt -unwindlib=libunwind
+else
+	skip exceptions-clang "no clang++"
+	skip exceptions-libc++ "no clang++"
+fi
+
+# Other unwinders in libgcc's place.
+for other in nongnu:libunwind.so.8 llvm:libunwind.so.1; do
+	file=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | sed -n "s/.*[[:space:]]${other#*:} .*x86-64.* => //p" | head -1)
+	wanted_any "exceptions-with-${other%:*}" || continue
+	if [ "$file" ] && build_exceptions gcc $cxx -O2; then
+		preload=$file:
+		each_setting exceptions_case "exceptions-with-${other%:*}" bin/gcc:counts
+		preload=
+	else
+		skip "exceptions-with-${other%:*}" "no ${other#*:}"
+	fi
+done
+
+# An unwinder inside a stripped program cannot be addressed: its functions are entry only.
+if [ -f bin/static-libgcc-stripped ] && wanted hidden-unwinder; then
+	traced count "" bin/static-libgcc-stripped >/dev/null 2>&1
+	if "$build/ftr-report" --data data --all --skipped 2>/dev/null | grep -q hidden-unwinder; then
+		pass
+	else
+		fail hidden-unwinder "is not reported"
+	fi
+fi
+
+# ---- every instruction ----
+
+step() { # CASE MODE FUNCTIONS ARGUMENT...
+	name=$1 mode=$2 functions=$3
+	shift 3
+	wanted "$name" || return
+	rm -rf data
+	if env STEP_PRELOAD="$build/libftr.so" FTR_DATA="$work/data" FTR_MODE="$mode" \
+		${functions:+FTR_FUNCTIONS="$functions"} bin/step 1500 bin/stepped "$@" >out/steps 2>out/wrong; then
+		pass
+		tail -1 out/steps
+	else
+		fail "$name" "a caller is not found at some instruction"
+		grep FAIL out/steps
+		head -12 out/wrong
+	fi
+}
+
+if $cc -O2 "$source/step.c" -o bin/step -lunwind-ptrace -lunwind-x86_64 -lunwind 2>/dev/null &&
+	$cxx -O2 -w -fno-reorder-blocks-and-partition "$source/stepped.cpp" -o bin/stepped -pthread \
+		-Wl,-z,nostart-stop-gc; then
+	for mode in count profile; do
+		step "step-first-$mode" $mode '*normal*' first
+		step "step-$mode" $mode ''
+	done
+else
+	skip step "cannot be built here"
+fi
+
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" = 0 ]
