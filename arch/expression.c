@@ -26,7 +26,8 @@ enum op {
 	OP_skip = 0x2f,
 };
 
-enum label { THREAD, HAVE, TAKEN, TAKEN_HAVE, BUCKET, SCAN, SCANNED, COMPARE, FOUND, MISS, LABELS };
+enum label { THREAD, HAVE, TAKEN, TAKEN_HAVE, BUCKET, SCAN, SCANNED, COMPARE, FOUND, MISS,
+	LABELS };
 
 struct writer {
 	uint8_t *out;

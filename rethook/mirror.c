@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "mirror.h"
+#include "shadow.h"
 #include "../arch/sys.h"
 #include <errno.h>
 #include <sys/mman.h>
@@ -107,11 +108,16 @@ struct shadow_entry *mirror_find(const struct shadow_node *node, uint64_t slot)
 	return e->slot == slot ? e : chain_find(node, slot);
 }
 
-static bool map_overflow(struct shadow_node *node)
+bool mirror_prepare(struct shadow_node *node)
 {
 	size_t size = OVERFLOW_SIZE;
-	void *buckets, *space = reserve(size);
+	void *buckets, *space;
 
+	if (node->buckets)
+		return true;
+	if (shadow_hooks.sealed)
+		return false;
+	space = reserve(size);
 	if (sys_failed(space))
 		space = reserve(size /= 64);
 	if (sys_failed(space))
@@ -131,7 +137,7 @@ struct shadow_entry *mirror_overflow(struct shadow_node *node, uint64_t slot)
 {
 	struct shadow_entry *e;
 
-	if (!node->buckets && !map_overflow(node))
+	if (!mirror_prepare(node))
 		return NULL;
 	/* A signal handler may take the next one meanwhile. */
 	e = (struct shadow_entry *)__atomic_fetch_add(

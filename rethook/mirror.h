@@ -23,6 +23,9 @@ struct shadow_entry *mirror_place(const struct shadow_node *node, uint64_t slot)
 /* The entry of @slot in the mirror or the overflow; NULL when there is none. */
 struct shadow_entry *mirror_find(const struct shadow_node *node, uint64_t slot);
 
+/* Reserve the overflow's memory, which else is done at its first use. */
+bool mirror_prepare(struct shadow_node *node);
+
 /* A free entry in the overflow, to be filled by the calling thread for @slot; NULL when memory is
  * out. */
 struct shadow_entry *mirror_overflow(struct shadow_node *node, uint64_t slot);

@@ -88,14 +88,39 @@ static bool slot_is_alive(uint64_t slot)
 
 /* ---- accounting ---- */
 
-static struct func_record *records_of(const struct shadow_thread *t)
+struct func_record *shadow_records_of(const struct shadow_thread *t)
 {
-	return (struct func_record *)__atomic_load_n(t->records, __ATOMIC_RELAXED);
+	uint64_t records = __atomic_load_n(&t->records[0], __ATOMIC_RELAXED);
+
+	return (struct func_record *)(records ? records
+					      : __atomic_load_n(&t->records[1], __ATOMIC_RELAXED));
+}
+
+void shadow_seal(void)
+{
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
+		mirror_prepare(&t->node);
+	shadow_hooks.sealed = true;
+}
+
+void shadow_stop_clock(void)
+{
+	if (shadow_hooks.mode == MODE_COUNT)
+		return;
+	shadow_hooks.no_clock = true;
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
+		uint64_t records = __atomic_load_n(&t->records[0], __ATOMIC_RELAXED);
+
+		if (!records)
+			continue;
+		__atomic_store_n(&t->records[1], records, __ATOMIC_RELEASE);
+		__atomic_store_n(&t->records[0], 0, __ATOMIC_RELEASE);
+	}
 }
 
 static bool timed(void)
 {
-	return shadow_hooks.mode != MODE_COUNT;
+	return shadow_hooks.mode != MODE_COUNT && !shadow_hooks.no_clock;
 }
 
 static void add(uint64_t *counter, uint64_t n)
@@ -139,7 +164,7 @@ static uint64_t now(void)
 static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcome outcome,
 	uint64_t when)
 {
-	struct func_record *r = records_of(t);
+	struct func_record *r = shadow_records_of(t);
 	uint64_t took;
 
 	if (!r || !thread_of_records(e->owner))
@@ -170,10 +195,10 @@ static void drop(struct shadow_thread *t, struct shadow_entry *e, uint64_t when)
 /* Most likely its frame is gone. */
 static void settle_one(struct shadow_thread *t, struct shadow_entry *e, uint64_t when)
 {
-	struct func_record *r = records_of(t) + e->func;
+	struct func_record *r = shadow_records_of(t) + e->func;
 	uint64_t took = since(e, when);
 
-	if (!records_of(t) || !thread_of_records(e->owner))
+	if (!shadow_records_of(t) || !thread_of_records(e->owner))
 		return;
 	add_extremes(r, took);
 	add_time(r, e, took);
@@ -240,12 +265,12 @@ static uint64_t place(const struct detour_info *info, int32_t relative)
 /* Make @e the entry of the call. All but `slot` may be seen half done by a handler. */
 static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct slow_frame *f)
 {
-	struct func_record *r = records_of(t) + f->info->id;
+	struct func_record *r = shadow_records_of(t) + f->info->id;
 
 	e->ret = f->ret;
 	e->func = f->info->id;
 	e->flags = 0;
-	__atomic_store_n(&e->owner, *t->records, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->owner, (uint64_t)shadow_records_of(t), __ATOMIC_RELEASE);
 	if (timed()) {
 		e->parent = (uint64_t)shadow_current;
 		e->child = 0;
@@ -313,7 +338,7 @@ static void repair(struct shadow_thread *t, struct shadow_entry *e)
 	struct recount c = { .owner = e->owner, .func = e->func };
 	struct func_record *r = (struct func_record *)e->owner + e->func;
 
-	if (e->owner == *t->records) {
+	if (e->owner == (uint64_t)shadow_records_of(t)) {
 		mirror_each(&t->node, count_live, &c);
 		if (r->calls > r->returned + r->unwound + c.live)
 			add(&r->unwound, 1);
@@ -349,17 +374,17 @@ static struct shadow_thread *ready(void)
 	struct shadow_thread *t = shadow_self();
 	uint64_t signals;
 
-	if (t && records_of(t))
+	if (t && shadow_records_of(t))
 		return t;
 	if ((t && t->failed) || shadow_hooks.sealed)
 		return NULL;
 	thread_block_signals(&signals);
 	if (!t)
 		t = thread_enter();
-	if (t && !records_of(t)) {
+	if (t && !shadow_records_of(t)) {
 		if (shadow_hooks.attach(t))
 			thread_only_survivor(t);
-		t->failed = !records_of(t);
+		t->failed = !shadow_records_of(t);
 		if (t->failed)
 			t = NULL;
 	}
@@ -383,7 +408,7 @@ void shadow_slow_entry(struct slow_frame *f)
 		return;
 	}
 	if (!f->info->leave) { /* entry only */
-		add(&records_of(t)[f->info->id].calls, 1);
+		add(&shadow_records_of(t)[f->info->id].calls, 1);
 		return;
 	}
 	if (timed())

@@ -24,7 +24,11 @@
 
 struct shadow_thread {
 	struct shadow_node node; /* first: the unwind expression walks these */
-	uint64_t *records;	 /* a word that a fork wipes: struct func_record *, or 0 */
+	/*
+	 * Words that a fork wipes. [0]: struct func_record *, or 0: detours take the slow path.
+	 * [1]: the same for the slow path alone, see shadow_stop_clock().
+	 */
+	uint64_t *records;
 	int tid;		 /* THREAD_FREE: nobody's */
 	uint32_t block;		 /* the recorder's */
 	bool failed;		 /* no records to be had: every call is lost */
@@ -48,6 +52,7 @@ struct shadow_hooks {
 	void (*watch)(const struct slow_frame *frame);
 	/* System calls may be forbidden from now on: make none. */
 	bool sealed;
+	bool no_clock; /* see shadow_stop_clock() */
 	/* We are a vfork child: thread and memory are the parent's. */
 	bool (*borrowed)(void);
 };
@@ -73,6 +78,15 @@ struct shadow_thread *shadow_self(void);
 void shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad);
 bool shadow_is_return_point(uint64_t addr);
 uint64_t shadow_pad_of(uint64_t addr); /* the landing pad of the image @addr lies in, or 0 */
+
+/* The thread's records, whichever way they are reached; NULL: it has none. */
+struct func_record *shadow_records_of(const struct shadow_thread *thread);
+
+/* System calls are about to be forbidden: what they are needed for is done now, or never. */
+void shadow_seal(void);
+
+/* The clock is about to be forbidden: calls are counted in the slow path from now on, untimed. */
+void shadow_stop_clock(void);
 
 /* Where the return address of stack slot @slot is kept now: @slot itself, or the address of the
  * shadow entry's word, which may be read and written. */

@@ -54,7 +54,7 @@ struct shadow_thread *thread_next(const struct shadow_thread *t)
 struct shadow_thread *thread_of_records(uint64_t owner)
 {
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
-		if (*t->records == owner)
+		if ((uint64_t)shadow_records_of(t) == owner)
 			return t;
 	return NULL;
 }
@@ -98,7 +98,7 @@ static struct shadow_thread *reuse(int tid)
 static struct shadow_thread *create(int tid)
 {
 	size_t size = (sizeof(struct shadow_thread) + PAGE - 1) & -PAGE;
-	/* The word that a fork wipes has a page of its own, behind. */
+	/* The words that a fork wipes have a page of their own, behind. */
 	uint8_t *memory = sys_mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct shadow_thread *t = (struct shadow_thread *)memory;
@@ -127,7 +127,7 @@ struct shadow_thread *thread_enter(void)
 	if (shadow_hooks.borrowed())
 		return NULL;
 	t = reuse(tid);
-	if (t && *t->records)
+	if (t && shadow_records_of(t))
 		shadow_hooks.renew(t);
 	if (!t)
 		t = create(tid);

@@ -427,7 +427,7 @@ bool record_attach(struct shadow_thread *t)
 
 void record_renew(struct shadow_thread *t)
 {
-	use_thread(t, (struct thread_header *)(*t->records - THREAD_SIZE));
+	use_thread(t, (struct thread_header *)((uint8_t *)shadow_records_of(t) - THREAD_SIZE));
 }
 
 void record_lost_call(void)

@@ -613,15 +613,19 @@ uint8_t symbols_keeps_return(const struct symbol *symbol)
 	return reason;
 }
 
-/* What the name of a relocation's symbol says. */
+/* What the name of a relocation's symbol says. A hash table counts no undefined symbols, so this
+ * one may lie behind the extent of .dynsym that is known. */
 static uint8_t slot_reason(const struct elffile *elf, const Elf64_Rela *rela)
 {
-	uint64_t at = ELF64_R_SYM(rela->r_info) * sizeof(Elf64_Sym);
+	uint64_t index = ELF64_R_SYM(rela->r_info);
+	const uint8_t *bytes = NULL;
 	Elf64_Sym sym;
 
-	if (!at || at + sizeof(sym) > elf->dynsym.size)
+	if (index && elf->dynsym.bytes)
+		bytes = elffile_at(elf, elf->dynsym.addr + index * sizeof(sym), sizeof(sym));
+	if (!bytes)
 		return REASON_NONE;
-	memcpy(&sym, elf->dynsym.bytes + at, sizeof(sym));
+	memcpy(&sym, bytes, sizeof(sym));
 	return keeps_reason(elffile_string(&elf->dynstr, sym.st_name));
 }
 

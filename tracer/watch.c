@@ -3,6 +3,7 @@
 #include "record.h"
 #include "../rethook/shadow.h"
 #include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <sys/syscall.h>
 
 enum watch { WATCH_NONE, WATCH_EXIT, WATCH_PRCTL, WATCH_SYSCALL, WATCH_COUNT };
@@ -21,6 +22,22 @@ uint32_t watch_name(const char *name)
 	return WATCH_NONE;
 }
 
+/* seccomp(2): the strict mode forbids rdtsc too. */
+static void seccomp_set(bool strict)
+{
+	shadow_seal();
+	if (strict)
+		shadow_stop_clock();
+}
+
+static void prctl_called(uint64_t option, uint64_t argument)
+{
+	if (option == PR_SET_SECCOMP)
+		seccomp_set(argument == SECCOMP_MODE_STRICT);
+	if (option == PR_SET_TSC && argument == PR_TSC_SIGSEGV)
+		shadow_stop_clock();
+}
+
 void watch_entered(const struct slow_frame *f)
 {
 	uint64_t first = arch_argument(f, 0), second = arch_argument(f, 1);
@@ -30,11 +47,15 @@ void watch_entered(const struct slow_frame *f)
 		record_end((int)first);
 		break;
 	case WATCH_PRCTL:
-		shadow_hooks.sealed |= first == PR_SET_SECCOMP;
+		prctl_called(first, second);
 		break;
 	case WATCH_SYSCALL:
-		shadow_hooks.sealed |= first == SYS_seccomp
-			|| (first == SYS_prctl && second == PR_SET_SECCOMP);
+		if (first == SYS_seccomp)
+			seccomp_set(second == SECCOMP_SET_MODE_STRICT);
+		if (first == SYS_prctl)
+			prctl_called(second, SECCOMP_MODE_STRICT); /* the third is not at hand */
+		if (first == SYS_exit_group)
+			record_end((int)second);
 		break;
 	}
 }

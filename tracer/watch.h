@@ -3,7 +3,8 @@
  * The functions of libc that the tracer itself wants to see, whatever is traced:
  *
  *   _exit           the process ends: says so in the data, so that a report can tell it from death
- *   prctl, syscall  may install a filter of system calls (seccomp): we make none from then on
+ *   prctl, syscall  may install a filter of system calls (seccomp): we make none from then on;
+ *                   or forbid the clock: we take no times from then on
  */
 #ifndef TRACER_WATCH_H
 #define TRACER_WATCH_H

@@ -480,12 +480,15 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	store(e, RCX, RSP, SAVE_RCX - 8);
 	store(e, RDX, RSP, SAVE_RDX - 8);
 	save_flags(e, -8); /* hand-written functions return results in them */
-	if (times) {
+	if (times)
 		store(e, RSI, RSP, SAVE_RSI - 8);
+	load_records(e, l, env); /* first: where there are none, the clock may be forbidden */
+	if (times) {
+		move(e, RSI, RDX);
 		read_clock(e);
+		move(e, RDX, RSI);
 		move(e, RSI, RAX);
 	}
-	load_records(e, l, env);
 	load_entry(e, env, -8);
 	lea(e, RAX, RSP, -8);
 	mem(e, true, 0x39, RAX, RCX, SLOT, false); /* cmp rax, E.slot */
