@@ -12,9 +12,14 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 #define PAGE	    4096ul
 #define IMAGES_MAX  10000 /* of one process, by exec */
+#define AHEAD_MAX   256	  /* thread blocks mapped in advance, */
+#define AHEAD_BYTES (128ul << 20) /* and their bytes */
 #define THREAD_SIZE ((sizeof(struct thread_header) + 63) & ~63ul)
 
 /* What a fork must take away: a child's calls must not count in its parent's files. */
@@ -29,6 +34,8 @@ static struct {
 	char symbols[64];  /* PID-START-N of the process that wrote the symbols files */
 	struct counts_header *last; /* the mapped header, the parent's after a fork */
 	struct wiped *wiped;
+	uint8_t *ahead;	 /* thread blocks that are mapped but not yet backed by storage */
+	uint32_t nahead; /* blocks 0 to here */
 	uint32_t pid;
 	uint32_t nimages;
 	char path[CONFIG_PATH_MAX + 128]; /* not on the stack: a thread may attach on a small one */
@@ -154,13 +161,21 @@ static int create_counts(uint64_t start, uint32_t *image)
 	return fd;
 }
 
-/* Make the file @size bytes long with its blocks allocated, without a signal at the limit. */
-static int extend(int fd, uint64_t from, uint64_t size)
+/* A file of this size would raise SIGXFSZ. */
+static bool beyond_limit(uint64_t size)
 {
 	struct rlimit limit;
-	long err = sys_call(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit);
 
-	if (!err && limit.rlim_cur != RLIM_INFINITY && from + size > limit.rlim_cur)
+	return !sys_call(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit)
+		&& limit.rlim_cur != RLIM_INFINITY && size > limit.rlim_cur;
+}
+
+/* Allocate the file's blocks from @from on, without a signal at the limit. */
+static int extend(int fd, uint64_t from, uint64_t size)
+{
+	long err;
+
+	if (beyond_limit(from + size))
 		return -EFBIG;
 	do
 		err = sys_call(SYS_fallocate, fd, 0, from, size);
@@ -275,16 +290,40 @@ int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t firs
 	return 0;
 }
 
+/*
+ * Map room for the blocks of threads to come, without storage behind it yet: a thread that starts
+ * later then needs no descriptor, which the program might see, close, or get for its own.
+ */
+static void map_ahead(int fd, const struct counts_header *h)
+{
+	uint64_t n = AHEAD_BYTES / h->block_size, size;
+
+	rec.nahead = 0;
+	n = n < 1 ? 1 : n > AHEAD_MAX ? AHEAD_MAX : n;
+	size = n * h->block_size;
+	if (beyond_limit(h->header_size + size)
+		|| sys_call(SYS_ftruncate, fd, h->header_size + size) < 0)
+		return;
+	rec.ahead = map_shared(fd, h->header_size, size);
+	rec.nahead = sys_failed(rec.ahead) ? 0 : (uint32_t)n;
+}
+
 int record_open(uint32_t max_ids, const char **why)
 {
 	struct counts_header *h = rec.last;
 	uint64_t size = THREAD_SIZE + (uint64_t)max_ids * FUNC_RECORD_SIZE;
+	int fd;
 
 	*why = "too many functions";
 	if (size > (1u << 31))
 		return -EFBIG;
 	h->max_ids = max_ids;
 	h->block_size = (uint32_t)((size + PAGE - 1) & ~(PAGE - 1));
+	fd = open_counts(0);
+	if (fd >= 0) {
+		map_ahead(fd, h);
+		sys_close(fd);
+	}
 	h->last = anchor();
 	__atomic_store_n(&h->magic, FORMAT_COUNTS_MAGIC, __ATOMIC_RELEASE);
 	__atomic_store_n(&rec.wiped->header, h, __ATOMIC_RELEASE);
@@ -326,23 +365,34 @@ static void unlock(void)
 	__atomic_store_n(&rec.wiped->lock, 0, __ATOMIC_RELEASE);
 }
 
-/* A new block at the end of the file, mapped; NULL when there is no room for it. */
-static void *new_block(struct counts_header *h, uint32_t *index)
+/* Block @index, mapped and backed by storage; NULL when there is no room for it. */
+static void *map_block(const struct counts_header *h, uint32_t index)
 {
-	uint8_t *block = NULL;
-	uint64_t offset;
+	uint64_t offset = h->header_size + (uint64_t)index * h->block_size;
+	uint8_t *block = rec.ahead + (uint64_t)index * h->block_size;
+	long err = index < rec.nahead
+		? sys_call(SYS_madvise, block, h->block_size, MADV_POPULATE_WRITE)
+		: -EINVAL;
 	int fd;
 
+	if (!err)
+		return block;
+	if (err != -EINVAL) /* which is a kernel before 5.14, too */
+		return NULL;
 	fd = open_counts(0);
-	*index = h->nblocks;
-	offset = h->header_size + (uint64_t)*index * h->block_size;
-	if (fd >= 0) {
-		if (!extend(fd, offset, h->block_size))
-			block = map_shared(fd, offset, h->block_size);
+	block = NULL;
+	if (fd >= 0 && !extend(fd, offset, h->block_size))
+		block = map_shared(fd, offset, h->block_size);
+	if (fd >= 0)
 		sys_close(fd);
-	}
-	if (sys_failed(block))
-		block = NULL;
+	return sys_failed(block) ? NULL : block;
+}
+
+static void *new_block(struct counts_header *h, uint32_t *index)
+{
+	uint8_t *block = map_block(h, h->nblocks);
+
+	*index = h->nblocks;
 	if (block)
 		__atomic_store_n(&h->nblocks, *index + 1, __ATOMIC_RELEASE);
 	return block;
@@ -363,9 +413,13 @@ static struct counts_header *child_header(void)
 		return NULL;
 	if (!extend(fd, 0, FORMAT_HEADER_SIZE))
 		h = map_shared(fd, 0, FORMAT_HEADER_SIZE);
+	if (h && !sys_failed(h))
+		map_ahead(fd, parent);
 	sys_close(fd);
-	if (!h || sys_failed(h))
+	if (!h || sys_failed(h)) {
+		sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
 		return NULL;
+	}
 	memcpy(&h->version, &parent->version, sizeof(*h) - sizeof(h->magic));
 	h->pid = rec.pid;
 	h->ppid = (uint32_t)sys_call(SYS_getppid);

@@ -171,6 +171,7 @@ bool decoder_read(const uint8_t *code, size_t room, struct insn *insn)
 		.opcode = z.opcode,
 		.base = INSN_NO_BASE,
 		.rex_b = (z.attributes & ZYDIS_ATTRIB_HAS_REX) && z.raw.rex.B,
+		.rex_r = (z.attributes & ZYDIS_ATTRIB_HAS_REX) && z.raw.rex.R,
 		.imm_size = z.raw.imm[0].size / 8,
 		.imm = (int32_t)z.raw.imm[0].value.s,
 	};

@@ -35,7 +35,7 @@ struct insn {
 	uint8_t rel_at;	  /* displacement of a branch, rel_size bytes */
 	uint8_t rel_size;
 	uint8_t imm_size; /* bytes */
-	bool rex_b;
+	bool rex_b, rex_r;
 	uint8_t base;	/* of a memory operand without index: register number as encoded */
 	int32_t disp;	/* of that operand */
 	int32_t imm;

@@ -12,6 +12,7 @@
 
 #define FLAG_WALK_MAX	16 /* instructions looked at for live flags */
 #define RETURN_WALK_MAX 64 /* and for the return address, where there are no unwind rows */
+#define AHEAD_MAX	8  /* targets of branches to come back to */
 
 static const uint8_t endbr64[4] = { 0xf3, 0x0f, 0x1e, 0xfa };
 
@@ -268,6 +269,14 @@ static bool reads_flags(const struct isa_module *module, const struct isa_func *
 	return false;
 }
 
+/* While code is followed: where it is, and where the return address is. */
+struct place {
+	size_t at;
+	int32_t depth; /* it is at depth(%rsp) */
+	int32_t frame; /* and at frame(%rbp), if not NO_FRAME */
+};
+#define NO_FRAME INT32_MIN
+
 /* What an instruction does to the distance between rsp and the return address. */
 static int32_t stack_change(const struct insn *insn, bool *known)
 {
@@ -283,6 +292,10 @@ static int32_t stack_change(const struct insn *insn, bool *known)
 		return -8;
 	if (insn->opcode == 0xc8 || insn->opcode == 0xc9) /* enter, leave */
 		*known = false;
+	if ((insn->opcode == 0x8b || insn->opcode == 0x8d) && reg == 4 && !insn->rex_r) {
+		*known = insn->opcode == 0x8d && insn->base == 4;
+		return -insn->disp; /* lea disp(%rsp),%rsp */
+	}
 	if (insn->modrm >> 6 != 3)
 		return 0;
 	if ((insn->opcode == 0x81 || insn->opcode == 0x83) && (insn->modrm & 7) == 4 &&
@@ -298,26 +311,64 @@ static int32_t stack_change(const struct insn *insn, bool *known)
 	return 0;
 }
 
-/* Follow the stack pointer as far as a straight line goes. */
+/* Step over an instruction. False: from there on it is not known where the return address is. */
+static bool step_over(const struct code *code, const struct insn *insn, struct place *place)
+{
+	static const uint8_t rsp_to_rbp[2][3] = { { 0x48, 0x89, 0xe5 }, { 0x48, 0x8b, 0xec } };
+	const uint8_t *bytes = code->bytes + place->at;
+	bool known;
+
+	if (insn->len == 3 && (memcmp(bytes, rsp_to_rbp[0], 3) == 0 ||
+				      memcmp(bytes, rsp_to_rbp[1], 3) == 0))
+		place->frame = place->depth;
+	else if (insn->len == 1 && bytes[0] == 0x5d) /* pop %rbp */
+		place->frame = NO_FRAME;
+	place->depth += stack_change(insn, &known);
+	place->at += insn->len;
+	return known;
+}
+
+/* Go on at the first of the places ahead. False: there is none. */
+static bool take_ahead(struct place *place, const struct place *ahead, unsigned int n)
+{
+	const struct place *first = NULL;
+	size_t from = place->at;
+
+	for (unsigned int i = 0; i < n; i++) {
+		if (ahead[i].at >= from && (!first || ahead[i].at < first->at))
+			first = &ahead[i];
+	}
+	if (!first)
+		return false;
+	*place = *first;
+	return true;
+}
+
+/* Follow the stack pointer through the code once from its start to its end. */
 static bool reads_return(const struct code *code)
 {
-	int32_t depth = 0;
-	size_t at = 0;
-	struct insn insn;
+	struct place place = { .frame = NO_FRAME }, ahead[AHEAD_MAX];
+	unsigned int nahead = 0;
 
-	for (int n = 0; n < RETURN_WALK_MAX && at < code->size; n++) {
+	for (int n = 0; n < RETURN_WALK_MAX && place.at < code->size; n++) {
+		struct insn insn;
 		bool known;
 
-		if (!decoder_read(code->bytes + at, code->size - at, &insn) || insn_ends(&insn))
+		if (!decoder_read(code->bytes + place.at, code->size - place.at, &insn))
 			return false;
-		if (insn_uses_word(&insn, 4, depth))
+		if (insn_uses_word(&insn, 4, place.depth) ||
+			insn_uses_word(&insn, 5, place.frame))
 			return true;
-		depth += stack_change(&insn, &known);
-		if (!known)
+		known = step_over(code, &insn, &place);
+		if (known && place.depth < 0)
+			return true;
+		if (insn.rel_at && insn.kind != INSN_CALL && insn.rel >= 0 && known &&
+			nahead < AHEAD_MAX) {
+			ahead[nahead] = place;
+			ahead[nahead++].at += (size_t)insn.rel;
+		}
+		if ((!known || insn_ends(&insn)) && !take_ahead(&place, ahead, nahead))
 			return false;
-		if (depth < 0)
-			return true;
-		at += insn.len;
 	}
 	return false;
 }
