@@ -23,7 +23,7 @@ from harness import (COUNTS, HERE, HOOK_FLAGS, Fault, Report, Run, build_hooks, 
                      compare_hooks, find_build, run_all, trace_environment)
 
 WORDS = ("flags", "mode", "args", "stdin", "env", "exit", "expect", "maybe", "absent", "skipped",
-         "needs", "library", "strip", "limit", "timeout", "cross", "lost", "stacks")
+         "needs", "library", "strip", "limit", "timeout", "cross", "lost", "stacks", "end")
 DEFAULT_FLAGS = ["-O0", "-O2", "-Os", "clang -O2"]
 
 
@@ -178,7 +178,7 @@ def check_traced(program, build, mode, plain, work):
     report = Report(build, data, damaged=bool(program.header["lost"]))
     report.check_counts(program.header["lost"])
     check_expectations(report, program.header, run.pid)
-    report.check_end(run)
+    report.check_end(run, unseen=program.header["end"] == ["unseen"])
     report.check_times(program.header["stacks"])
 
 

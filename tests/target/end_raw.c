@@ -3,6 +3,7 @@
  * The exit_group system call by hand.
  *
  * exit: 44
+ * end: unseen
  * expect: main calls=1 returned=0 open=1
  * expect: ends calls=10 returned=0 open=10
  * expect: work calls=1000

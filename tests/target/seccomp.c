@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The strict mode of seccomp: all system calls but four kill. A traced function called for the first
- * time makes none. (It also makes rdtsc fault, so that no time can be taken.)
+ * time makes none. (It also makes rdtsc fault, so
+ * that no time can be taken from then on.)
  *
- * mode: count
+ * end: unseen
  * flags: -O2
  * flags: -O0
  * expect: before calls=10

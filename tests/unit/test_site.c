@@ -14,6 +14,7 @@
 
 #define TEXT 0x401000u
 #define DATA 0x402000u
+#define SLOT 0x403000u
 
 #define CODE(text)  .code = text, .size = sizeof(text) - 1
 #define FUNCS(...)  .funcs = { __VA_ARGS__ }
@@ -41,6 +42,8 @@ struct row {
 	uint8_t lands;	/* a pointer goes to this offset, if not 0 */
 	bool in_data;	/* ... and is known from data only */
 	int32_t table[2]; /* offsets of targets from DATA, where they are stored */
+	uint8_t keeps[3]; /* of the functions, see struct isa_func */
+	uint8_t slot;	  /* of the word at SLOT */
 };
 
 static const struct row rows[] = {
@@ -397,6 +400,232 @@ static const struct row rows[] = {
 		     "\x90\xb8\x01\x00\x00\x00\xc3"),
 		FUNCS({ 0, 10, 0, 0, -1 }, { 17, 23, 0, true, -1 }),
 		GETS(SITE_ONE, REASON_NONE, 0, 5), .index = 1 },
+	{ .name = "jumps to what returns twice",
+		CODE("\x31\xf6\x0f\x1f\x00\xe9\x00\x00\x00\x00\xb8\x01\x00\x00\x00\xc3"),
+		FUNCS({ 0, 10, 0, 0, -1 }, { 10, 16, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.entry_only = true, .keeps = { [1] = REASON_RETURNS_TWICE } },
+	{ .name = "jumps to it, short",
+		CODE("\x31\xf6\x0f\x1f\x00\xeb\x00\xb8\x01\x00\x00\x00\xc3"),
+		FUNCS({ 0, 7, 0, 0, -1 }, { 7, 13, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.entry_only = true, .keeps = { [1] = REASON_RETURNS_TWICE } },
+	{ .name = "jumps to it on a condition",
+		CODE("\x31\xf6\x0f\x1f\x00\x85\xc0\x0f\x84\x01\x00\x00\x00\xc3\xb8\x01"
+		     "\x00\x00\x00\xc3"),
+		FUNCS({ 0, 14, 0, 0, -1 }, { 14, 20, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.entry_only = true, .keeps = { [1] = REASON_RETURNS_TWICE } },
+	{ .name = "jumps to it over another",
+		CODE("\x31\xf6\x0f\x1f\x00\xe9\x00\x00\x00\x00\xe9\x00\x00\x00\x00\xb8"
+		     "\x01\x00\x00\x00\xc3"),
+		FUNCS({ 0, 10, 0, 0, -1 }, { 10, 15, 0, 0, -1 }, { 15, 21, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.entry_only = true, .keeps = { [2] = REASON_RETURNS_TWICE } },
+	{ .name = "jumps to it over another behind it",
+		CODE("\x31\xc0\x90\x90\x90\xc3\x31\xf6\x0f\x1f\x00\xeb\xf3\x31\xf6\x0f"
+		     "\x1f\x00\xeb\xf2"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 13, 0, 0, -1 }, { 13, 20, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.index = 2, .entry_only = true, .keeps = { [0] = REASON_RETURNS_TWICE } },
+	{ .name = "jumps into its cold part",
+		CODE("\x31\xf6\x0f\x1f\x00\xe9\x05\x00\x00\x00\xb8\x01\x00\x00\x00\x90"
+		     "\xe9\x00\x00\x00\x00\xb8\x01\x00\x00\x00\xc3"),
+		FUNCS({ 0, 10, 0, 0, -1 }, { 10, 21, 0, 0, -1 }, { 21, 27, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.entry_only = true, .keeps = { [2] = REASON_RETURNS_TWICE } },
+	{ .name = "jumps to what reads its return address",
+		CODE("\x31\xf6\x0f\x1f\x00\xe9\x00\x00\x00\x00\x48\x8b\x04\x24\x90\xc3"),
+		FUNCS({ 0, 10, 0, 0, -1 }, { 10, 16, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_READS_RETURN, 0, 0),
+		.entry_only = true },
+	{ .name = "jumps to a retpoline",
+		CODE("\x31\xf6\x0f\x1f\x00\xe9\x00\x00\x00\x00\xe8\x01\x00\x00\x00\xf4"
+		     "\x48\x89\x04\x24\xc3"),
+		FUNCS({ 0, 10, 0, 0, -1 }, { 10, 21, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.keeps = { [1] = REASON_READS_RETURN } },
+	{ .name = "runs into what returns twice",
+		CODE("\x31\xf6\x0f\x1f\x00\xb8\x01\x00\x00\x00\xc3"),
+		FUNCS({ 0, 5, 0, 0, -1 }, { 5, 11, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.entry_only = true, .keeps = { [1] = REASON_RETURNS_TWICE } },
+	{ .name = "runs into it over nops",
+		CODE("\x31\xf6\x0f\x1f\x00\x0f\x1f\x44\x00\x00\xb8\x01\x00\x00\x00\xc3"),
+		FUNCS({ 0, 5, 0, 0, -1 }, { 10, 16, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.entry_only = true, .keeps = { [1] = REASON_RETURNS_TWICE } },
+	{ .name = "does not run over int3",
+		CODE("\x31\xf6\x0f\x1f\x00\xcc\xcc\xcc\xb8\x01\x00\x00\x00\xc3"),
+		FUNCS({ 0, 5, 0, 0, -1 }, { 8, 14, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.keeps = { [1] = REASON_RETURNS_TWICE } },
+	{ .name = "calls before it",
+		CODE("\x31\xf6\x0f\x1f\x00\xe8\x00\x10\x00\x00\xb8\x01\x00\x00\x00\xc3"),
+		FUNCS({ 0, 10, 0, 0, -1 }, { 10, 16, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.keeps = { [1] = REASON_RETURNS_TWICE } },
+	{ .name = "calls it",
+		CODE("\x31\xf6\x0f\x1f\x00\xe8\x01\x00\x00\x00\xc3\xb8\x01\x00\x00\x00"
+		     "\xc3"),
+		FUNCS({ 0, 11, 0, 0, -1 }, { 11, 17, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.keeps = { [1] = REASON_RETURNS_TWICE } },
+	{ .name = "has a constant that looks like a jump to it",
+		CODE("\xb8\xe9\x02\x00\x00\x00\xc0\xc3\xb8\x01\x00\x00\x00\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 14, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_NONE, 0, 0),
+		.keeps = { [1] = REASON_RETURNS_TWICE } },
+	{ .name = "jumps to it through a word",
+		CODE("\x31\xf6\x0f\x1f\x00\xff\x25\xf5\x1f\x00\x00"),
+		FUNCS({ 0, 11, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.entry_only = true, .slot = REASON_RETURNS_TWICE },
+	{ .name = "the same with bnd",
+		CODE("\x31\xf6\x0f\x1f\x00\xf2\xff\x25\xf4\x1f\x00\x00"),
+		FUNCS({ 0, 12, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_RETURNS_TWICE, 0, 0),
+		.entry_only = true, .slot = REASON_RETURNS_TWICE },
+	{ .name = "jumps through another word",
+		CODE("\x31\xf6\x0f\x1f\x00\xff\x25\xfd\x1f\x00\x00"),
+		FUNCS({ 0, 11, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.slot = REASON_RETURNS_TWICE },
+	{ .name = "calls it through a word",
+		CODE("\x31\xf6\x0f\x1f\x00\xff\x15\xf5\x1f\x00\x00\xc3"),
+		FUNCS({ 0, 12, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.slot = REASON_RETURNS_TWICE },
+	{ .name = "jumps to its stub",
+		CODE("\x31\xf6\x0f\x1f\x00\xe9\x00\x00\x00\x00\xff\x25\xf0\x1f\x00\x00"),
+		FUNCS({ 0, 10, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_READS_RETURN, 0, 0),
+		.entry_only = true, .slot = REASON_READS_RETURN },
+	{ .name = "jumps to its stub, endbr64 and bnd",
+		CODE("\x31\xf6\x0f\x1f\x00\xe9\x00\x00\x00\x00\xf3\x0f\x1e\xfa\xf2\xff"
+		     "\x25\xeb\x1f\x00\x00"),
+		FUNCS({ 0, 10, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_READS_RETURN, 0, 0),
+		.entry_only = true, .slot = REASON_READS_RETURN },
+	{ .name = "jumps to a stub behind it",
+		CODE("\x90\xff\x25\xf9\x1f\x00\x00\xff\x25\xfb\x1f\x00\x00\x31\xf6\x0f"
+		     "\x1f\x00\xe9\xf0\xff\xff\xff"),
+		FUNCS({ 0, 1, 0, 0, -1 }, { 13, 23, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.index = 1, .slot = REASON_READS_RETURN },
+	{ .name = "the caller hands the carry to another call",
+		CODE("\x48\x11\xd8\x90\x90\xc3\xe8\xf5\xff\xff\xff\x48\x89\x07\x48\x8b"
+		     "\x77\x08\x48\x8d\x57\x01\x53\xe8\xe4\xff\xff\xff\xc3\x0f\x1f\x84"
+		     "\x00\x00\x00\x00\x00\x0f\x1f\x84\x00\x00\x00\x00\x00"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 29, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true, .flags_out = true },
+	{ .name = "the caller jumps to what uses the carry",
+		CODE("\xb8\x01\x00\x00\x00\xc3\xe8\xf5\xff\xff\xff\xeb\x01\x90\x89\xc7"
+		     "\x72\xfc\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f\x84\x00\x00"
+		     "\x00\x00\x00"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 19, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_NONE, 0, 0),
+		.flags_out = true },
+	{ .name = "the caller calls what uses no flags",
+		CODE("\xb8\x01\x00\x00\x00\xc3\xe8\xf5\xff\xff\xff\x89\xc7\xe8\xee\xff"
+		     "\xff\xff\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f\x84\x00\x00"
+		     "\x00\x00\x00"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 19, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_NONE, 0, 0) },
+	{ .name = "the caller's caller uses the carry",
+		CODE("\xb8\x01\x00\x00\x00\xc3\xe8\xf5\xff\xff\xff\x5b\xc3\xe8\xf4\xff"
+		     "\xff\xff\x0f\x92\xc0\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f"
+		     "\x84\x00\x00\x00\x00\x00"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 13, 0, 0, -1 }, { 13, 22, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_NONE, 0, 0),
+		.flags_out = true },
+	{ .name = "the caller of what jumps here uses the carry",
+		CODE("\xb8\x01\x00\x00\x00\xc3\x31\xf6\x0f\x1f\x00\xeb\xf3\xe8\xf4\xff"
+		     "\xff\xff\x0f\x92\xc0\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f"
+		     "\x84\x00\x00\x00\x00\x00"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 13, 0, 0, -1 }, { 13, 22, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_NONE, 0, 0),
+		.flags_out = true },
+	{ .name = "the caller of what runs into this uses the carry",
+		CODE("\x31\xf6\x0f\x1f\x00\xb8\x01\x00\x00\x00\xc3\xe8\xf0\xff\xff\xff"
+		     "\x0f\x92\xc0\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f\x84\x00"
+		     "\x00\x00\x00\x00"),
+		FUNCS({ 0, 5, 0, 0, -1 }, { 5, 11, 0, 0, -1 }, { 11, 20, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_NONE, 0, 0),
+		.index = 1, .flags_out = true },
+	{ .name = "jumps to adc",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x00\x48\x11\xd8\x90\x90\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 14, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "jumps to what jumps to adc",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x00\x48\x89\xf8\x48\x89\xf3\xeb\x00"
+		     "\x48\x11\xd8\x90\x90\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 16, 0, 0, -1 }, { 16, 22, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "runs into adc",
+		CODE("\x48\x89\xf8\x48\x89\xf3\x48\x11\xd8\x90\x90\xc3"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 12, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "calls adc first",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xe8\x01\x00\x00\x00\xc3\x48\x11\xd8\x90"
+		     "\x90\xc3"),
+		FUNCS({ 0, 12, 0, 0, -1 }, { 12, 18, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "tests and calls adc",
+		CODE("\x48\x89\xf8\x48\x89\xf3\x85\xc0\xe8\x01\x00\x00\x00\xc3\x48\x11"
+		     "\xd8\x90\x90\xc3"),
+		FUNCS({ 0, 14, 0, 0, -1 }, { 14, 20, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+	{ .name = "adds to its return address",
+		CODE("\x48\x83\x04\x24\x02\xc3"),
+		FUNCS({ 0, 6, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_READS_RETURN, 0, 0),
+		.entry_only = true },
+	{ .name = "replaces it",
+		CODE("\x48\x89\x04\x24\x90\xc3"),
+		FUNCS({ 0, 6, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_READS_RETURN, 0, 0),
+		.entry_only = true },
+	{ .name = "swaps it",
+		CODE("\x48\x87\x04\x24\x90\xc3"),
+		FUNCS({ 0, 6, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_READS_RETURN, 0, 0),
+		.entry_only = true },
+	{ .name = "adds to it by its frame",
+		CODE("\x55\x48\x89\xe5\x48\x83\xec\x10\x48\x83\x45\x08\x02\xc9\xc3"),
+		FUNCS({ 0, 15, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_READS_RETURN, 0, 0),
+		.entry_only = true },
+	{ .name = "has another local there",
+		CODE("\x55\x48\x89\xe5\x48\x83\xec\x10\x48\x83\x45\xf8\x02\xc9\xc3"),
+		FUNCS({ 0, 15, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+	{ .name = "adds to it behind a branch",
+		CODE("\x53\x85\xff\x90\x90\x75\x02\x5b\xc3\x5b\x48\x83\x04\x24\x02\xc3"),
+		FUNCS({ 0, 16, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_READS_RETURN, 0, 0),
+		.entry_only = true },
+	{ .name = "adds to it behind lea",
+		CODE("\x48\x8d\x64\x24\xf8\x90\x48\x83\x44\x24\x08\x02\x48\x8d\x64\x24"
+		     "\x08\xc3"),
+		FUNCS({ 0, 18, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_READS_RETURN, 0, 0),
+		.entry_only = true },
+	{ .name = "aligns its stack",
+		CODE("\x4c\x8d\x54\x24\x08\x48\x83\xe4\xe0\x41\xff\x72\xf8\x55\x48\x89"
+		     "\xe5\xc9\xc3"),
+		FUNCS({ 0, 19, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_NONE, 0, 0) },
+	{ .name = "aligns its stack, by rows",
+		CODE("\x4c\x8d\x54\x24\x08\x48\x83\xe4\xe0\x41\xff\x72\xf8\x55\x48\x89"
+		     "\xe5\xc9\xc3"),
+		FUNCS({ 0, 19, 0, 0, 0 }),
+		GETS(SITE_ONE, REASON_NONE, 0, 0) },
 	{ .name = "cut off by its end",
 		CODE("\x48\xb8\x01\x02\xc3"),
 		FUNCS({ 0, 5, 0, 0, -1 }),
@@ -420,7 +649,9 @@ static void plan_row(const struct row *row, struct isa_site *site)
 		{ (const uint8_t *)row->table, DATA, sizeof(row->table) },
 		{ (const uint8_t *)words, DATA + 0x100, sizeof(words) },
 	};
+	struct isa_slot slot = { SLOT, row->slot };
 	struct isa_module module = { .isa = &isa_x86_64, .arena = &arena, .texts = &text,
+		.slots = &slot, .nslots = row->slot != 0,
 		.ntexts = 1, .funcs = funcs, .datas = datas, .ndatas = 2,
 		.pointers = row->in_data ? NULL : words, .npointers = row->lands != 0 };
 
@@ -434,6 +665,7 @@ static void plan_row(const struct row *row, struct isa_site *site)
 		unwind[module.nfuncs] = (struct isa_row){ 0, p->ra, 7 };
 		funcs[module.nfuncs] = (struct isa_func){ .start = TEXT + p->start,
 			.end = TEXT + p->end, .limit = TEXT + limit, .anonymous = p->anonymous,
+			.keeps = row->keeps[module.nfuncs],
 			.rows = p->ra < 0 ? NULL : &unwind[module.nfuncs], .nrows = p->ra >= 0 };
 		module.nfuncs = next;
 	}
