@@ -347,6 +347,14 @@ uintptr_t arch_thread_pointer(void); /* what tls offsets count from */
  */
 extern const bool arch_slot_in_memory;
 
+/* For a function that is entered from a slow stub and calls code that is not ours: the stubs do not
+ * align the stack, since our own code needs no alignment. */
+#if defined(__x86_64__)
+#define ARCH_ALIGNS_STACK __attribute__((force_align_arg_pointer))
+#else
+#define ARCH_ALIGNS_STACK
+#endif
+
 /* In a SIGTRAP handler, with its ucontext_t: the address of the breakpoint; and where to go on. */
 uint64_t arch_trap_site(const void *context);
 void arch_set_pc(void *context, uint64_t pc);

@@ -392,6 +392,17 @@ static struct shadow_thread *ready(void)
 	return t;
 }
 
+bool shadow_pause(bool pause)
+{
+	struct shadow_thread *t = pause ? ready() : shadow_self();
+
+	if (!t || shadow_hooks.sealed)
+		return false;
+	t->paused = pause;
+	shadow_records = pause ? &shadow_no_records : t->records;
+	return true;
+}
+
 void shadow_slow_entry(struct slow_frame *f)
 {
 	struct shadow_thread *t;
@@ -400,7 +411,8 @@ void shadow_slow_entry(struct slow_frame *f)
 	f->go = place(f->info, f->info->bypass);
 	if (f->info->watch)
 		shadow_hooks.watch(f);
-	if (f->info->id == ID_NONE)
+	t = shadow_self();
+	if (f->info->id == ID_NONE || (t && t->paused))
 		return;
 	t = ready();
 	if (!t) {

@@ -32,6 +32,7 @@ struct shadow_thread {
 	int tid;		 /* THREAD_FREE: nobody's */
 	uint32_t block;		 /* the recorder's */
 	bool failed;		 /* no records to be had: every call is lost */
+	bool paused;		 /* see shadow_pause() */
 	uint64_t resume;	 /* _Unwind_Resume of the unwinder whose exception passes */
 	struct shadow_entry outermost; /* parent of a thread's first calls */
 };
@@ -63,6 +64,9 @@ extern __thread uint64_t shadow_mirror;
 extern __thread uint64_t *shadow_records;
 extern __thread struct shadow_entry *shadow_current;
 
+/* What shadow_records points to where detours shall take the slow path. */
+extern uint64_t shadow_no_records;
+
 extern struct shadow_root shadow_root;
 
 /* The four functions of struct isa_env. */
@@ -81,6 +85,12 @@ uint64_t shadow_pad_of(uint64_t addr); /* the landing pad of the image @addr lie
 
 /* The thread's records, whichever way they are reached; NULL: it has none. */
 struct func_record *shadow_records_of(const struct shadow_thread *thread);
+
+/*
+ * Record nothing on the calling thread, whatever it calls, until resumed: for work of our own that
+ * goes through traced functions. False when it cannot be: nothing is to be done then.
+ */
+bool shadow_pause(bool pause);
 
 /* System calls are about to be forbidden: what they are needed for is done now, or never. */
 void shadow_seal(void);

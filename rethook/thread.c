@@ -13,12 +13,12 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-static uint64_t no_records;
+uint64_t shadow_no_records;
 static struct shadow_entry no_parent = { .slot = ~0ull };
 
 #define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 __thread uint64_t shadow_mirror INITIAL_EXEC;
-__thread uint64_t *shadow_records INITIAL_EXEC = &no_records;
+__thread uint64_t *shadow_records INITIAL_EXEC = &shadow_no_records;
 __thread struct shadow_entry *shadow_current INITIAL_EXEC = &no_parent;
 static __thread struct shadow_thread *self INITIAL_EXEC;
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE 1
 #include "modules.h"
 #include "../arch/sys.h"
+#include "../rethook/shadow.h"
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -86,7 +87,7 @@ int modules_find(struct modules *modules, const struct maps *maps, uint64_t phdr
 	uint64_t here = (uint64_t)&modules_find;
 	size_t n = 0;
 
-	*modules = (struct modules){ 0 };
+	*modules = (struct modules){ .loader = debug };
 	if (!debug || !debug->r_map)
 		return -ENOENT;
 	for (const struct link_map *map = debug->r_map; map; map = map->l_next)
@@ -98,11 +99,11 @@ int modules_find(struct modules *modules, const struct maps *maps, uint64_t phdr
 		struct module *m = &modules->list[modules->count];
 		const struct mapping *first = first_mapping(maps, (uint64_t)map->l_ld);
 
-		*m = (struct module){ .bias = map->l_addr };
+		*m = (struct module){ .bias = map->l_addr, .ld = (uint64_t)map->l_ld };
 		if (!first || !set_extent(m, maps, first))
 			continue;
 		m->main = phdr >= m->lo && phdr < m->hi;
-		m->ours = here >= m->lo && here < m->hi;
+		m->ours = (here >= m->lo && here < m->hi) || shadow_pad_of(m->lo);
 		modules->count++;
 	}
 	return 0;

@@ -10,13 +10,15 @@ struct module {
 	const char *path;
 	uint64_t bias;	 /* run-time minus link-time address */
 	uint64_t lo, hi; /* run-time addresses from its first to its last mapping */
+	uint64_t ld;	 /* run-time address of its dynamic section */
 	bool main;	 /* the program itself */
-	bool ours;	 /* libftr.so */
+	bool ours;	 /* libftr.so, or an image of detours */
 };
 
 struct modules {
 	struct module *list;
 	size_t count;
+	const struct r_debug *loader; /* <link.h> */
 };
 
 /*

@@ -147,10 +147,11 @@ static const char *base_name(const char *path)
 
 static uint32_t watch_of(const struct plan *plan, const struct symbol *s)
 {
-	uint32_t watch = plan->is_libc && s->name ? watch_name(s->name) : 0;
+	bool any = plan->is_libc || plan->is_loader;
+	uint32_t watch = any && s->name ? watch_name(s->name, plan->is_loader) : 0;
 
-	for (size_t i = 0; plan->is_libc && !watch && i < s->naliases; i++)
-		watch = watch_name(s->aliases[i]);
+	for (size_t i = 0; any && !watch && i < s->naliases; i++)
+		watch = watch_name(s->aliases[i], plan->is_loader);
 	return watch;
 }
 
@@ -317,10 +318,10 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 		site->reason = REASON_WATCHED;
 	else if (entry_only_reason(s->reason))
 		site->reason = s->reason;
-	else if (site->entry_only)
-		return;
 	else if (runtimes_reason(plan, s))
 		site->reason = (uint8_t)runtimes_reason(plan, s);
+	else if (site->entry_only)
+		return;
 	else if (hidden)
 		site->reason = REASON_HIDDEN_UNWINDER;
 	else
@@ -374,7 +375,9 @@ int plan_module(struct plan *plan, const struct module *module,
 	plan->is_libc = str_starts(base_name(module->path), "libc.so")
 		|| str_starts(base_name(module->path), "libc-2.")
 		|| str_starts(base_name(module->path), "ld-musl");
-	if (settings->watch_only && !plan->is_libc)
+	plan->is_loader = settings->later && settings->place.loader >= module->lo
+		&& settings->place.loader < module->hi;
+	if (settings->watch_only && !plan->is_libc && !plan->is_loader)
 		return 0;
 	err = modules_open(module, &plan->elf, why);
 	if (err)

@@ -19,6 +19,7 @@ struct plan_settings {
 	bool watch_only; /* only what the tracer watches is wanted; it gets ID_NONE */
 	bool demangle; /* the filter wants demangled names too */
 	bool trap;     /* breakpoints are allowed */
+	bool later;    /* modules that are loaded later may be wanted */
 	uint64_t root; /* see isa->cie() */
 	size_t page;
 	struct gap_request place; /* the process's part of it */
@@ -45,7 +46,7 @@ struct plan {
 	size_t npatches;
 	void *image; /* loader's handle; NULL: none */
 	char image_path[64]; /* its base name */
-	bool is_libc;
+	bool is_libc, is_loader;
 	struct unwinder unwinder;
 	bool has_unwinder;
 };

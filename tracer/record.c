@@ -31,11 +31,11 @@ struct wiped {
 static struct {
 	const char *data;
 	char name[64];	   /* PID-START-N of this process or, in a child, of its own */
-	char symbols[64];  /* PID-START-N of the process that wrote the symbols files */
 	struct counts_header *last; /* the mapped header, the parent's after a fork */
 	struct wiped *wiped;
 	uint8_t *ahead;	 /* thread blocks that are mapped but not yet backed by storage */
 	uint32_t nahead; /* blocks 0 to here */
+	uint32_t next_id;
 	uint32_t pid;
 	uint32_t nimages;
 	char path[CONFIG_PATH_MAX + 128]; /* not on the stack: a thread may attach on a small one */
@@ -217,7 +217,6 @@ int record_begin(const struct config *config, char *const *argv, const char **wh
 	*why = "no file can be created in the data directory";
 	if (fd < 0)
 		return fd;
-	str_print(rec.symbols, sizeof(rec.symbols), "%s", rec.name);
 	err = extend(fd, 0, FORMAT_HEADER_SIZE);
 	h = err ? NULL : map_shared(fd, 0, FORMAT_HEADER_SIZE);
 	sys_close(fd);
@@ -251,7 +250,7 @@ int record_begin(const struct config *config, char *const *argv, const char **wh
 /* A file that belongs to this process: PID-START-N.K.@suffix */
 static void file_name(char *path, size_t size, uint32_t batch, const char *suffix)
 {
-	str_print(path, size, "%s/%s.%u.%s", rec.data, rec.symbols, batch, suffix);
+	str_print(path, size, "%s/%s.%u.%s", rec.data, rec.name, batch, suffix);
 }
 
 void record_image_name(char *path, size_t size)
@@ -283,7 +282,7 @@ int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t firs
 		sys_call(SYS_unlinkat, AT_FDCWD, path, 0);
 		return (int)err;
 	}
-	str_print(b->symbols, sizeof(b->symbols), "%s.%u.symbols", rec.symbols, batch);
+	str_print(b->symbols, sizeof(b->symbols), "%s.%u.symbols", rec.name, batch);
 	b->first_id = first_id;
 	b->count = count;
 	__atomic_store_n(&rec.last->nbatches, batch + 1, __ATOMIC_RELEASE);
@@ -308,17 +307,30 @@ static void map_ahead(int fd, const struct counts_header *h)
 	rec.nahead = sys_failed(rec.ahead) ? 0 : (uint32_t)n;
 }
 
-int record_open(uint32_t max_ids, const char **why)
+uint32_t record_next_id(void)
+{
+	return rec.next_id;
+}
+
+/* Bytes of a block that ids below @next_id need. */
+static uint64_t used_size(uint32_t next_id)
+{
+	return (THREAD_SIZE + (uint64_t)next_id * FUNC_RECORD_SIZE + PAGE - 1) & ~(PAGE - 1);
+}
+
+int record_open(uint32_t next_id, uint32_t more, const char **why)
 {
 	struct counts_header *h = rec.last;
-	uint64_t size = THREAD_SIZE + (uint64_t)max_ids * FUNC_RECORD_SIZE;
+	uint32_t max_ids = next_id + more;
+	uint64_t size = used_size(max_ids);
 	int fd;
 
 	*why = "too many functions";
 	if (size > (1u << 31))
 		return -EFBIG;
 	h->max_ids = max_ids;
-	h->block_size = (uint32_t)((size + PAGE - 1) & ~(PAGE - 1));
+	h->block_size = (uint32_t)size;
+	rec.next_id = next_id;
 	fd = open_counts(0);
 	if (fd >= 0) {
 		map_ahead(fd, h);
@@ -371,7 +383,7 @@ static void *map_block(const struct counts_header *h, uint32_t index)
 	uint64_t offset = h->header_size + (uint64_t)index * h->block_size;
 	uint8_t *block = rec.ahead + (uint64_t)index * h->block_size;
 	long err = index < rec.nahead
-		? sys_call(SYS_madvise, block, h->block_size, MADV_POPULATE_WRITE)
+		? sys_call(SYS_madvise, block, used_size(rec.next_id), MADV_POPULATE_WRITE)
 		: -EINVAL;
 	int fd;
 
@@ -386,6 +398,32 @@ static void *map_block(const struct counts_header *h, uint32_t index)
 	if (fd >= 0)
 		sys_close(fd);
 	return sys_failed(block) ? NULL : block;
+}
+
+/* Blocks that were made through the file are whole. */
+static int grow_blocks(const struct counts_header *h, uint32_t next_id)
+{
+	uint64_t from = used_size(rec.next_id), to = used_size(next_id);
+	long err = 0;
+
+	for (uint32_t i = 0; to > from && !err && i < h->nblocks && i < rec.nahead; i++)
+		err = sys_call(SYS_madvise, rec.ahead + (uint64_t)i * h->block_size + from,
+			to - from, MADV_POPULATE_WRITE);
+	return err && err != -EINVAL ? -ENOSPC : 0;
+}
+
+int record_grow(uint32_t next_id)
+{
+	struct counts_header *h = own_header();
+	int err = -ENOSPC;
+
+	lock();
+	if (h && next_id <= h->max_ids)
+		err = grow_blocks(h, next_id);
+	if (!err)
+		rec.next_id = next_id;
+	unlock();
+	return err;
 }
 
 static void *new_block(struct counts_header *h, uint32_t *index)
@@ -421,6 +459,7 @@ static struct counts_header *child_header(void)
 		return NULL;
 	}
 	memcpy(&h->version, &parent->version, sizeof(*h) - sizeof(h->magic));
+	rec.nimages = 0;
 	h->pid = rec.pid;
 	h->ppid = (uint32_t)sys_call(SYS_getppid);
 	h->start_time = start;
@@ -491,13 +530,11 @@ void record_lost_call(void)
 	__atomic_fetch_add(&(h ? h : rec.last)->lost_calls, 1, __ATOMIC_RELAXED);
 }
 
-/* Those of this process, unless it is a forked child: then they are its parent's. */
+/* A forked child has none of its own but those of modules it has loaded itself. */
 static void remove_images(void)
 {
 	char suffix[24];
 
-	if (!str_eq(rec.name, rec.symbols))
-		return;
 	for (uint32_t i = 0; i < rec.nimages; i++) {
 		str_print(suffix, sizeof(suffix), "%u.detours", i);
 		file_name(rec.path, sizeof(rec.path), 0, suffix);

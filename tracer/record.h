@@ -25,9 +25,17 @@ void record_image_name(char *path, size_t size);
 int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t first_id,
 	uint32_t count);
 
-/* Create the counts file with room for ids below @max_ids. From here on threads may attach. 0 or
- * -errno with *@why. */
-int record_open(uint32_t max_ids, const char **why);
+/*
+ * Complete the counts file, with room for ids below @next_id and for @more later ones. From here on
+ * threads may attach. 0 or -errno with *@why.
+ */
+int record_open(uint32_t next_id, uint32_t more, const char **why);
+
+/* The id that the next function will get. */
+uint32_t record_next_id(void);
+
+/* Make room for ids below @next_id in all threads' blocks. 0, or -ENOSPC. */
+int record_grow(uint32_t next_id);
 
 /* Nothing will be traced after all: take the files back. */
 void record_abandon(void);

@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "watch.h"
+#include "late.h"
 #include "record.h"
 #include "../rethook/shadow.h"
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
-enum watch { WATCH_NONE, WATCH_EXIT, WATCH_PRCTL, WATCH_SYSCALL, WATCH_COUNT };
+enum watch { WATCH_NONE, WATCH_EXIT, WATCH_PRCTL, WATCH_SYSCALL, WATCH_LOADER, WATCH_COUNT };
 
 static const char *const names[WATCH_COUNT] = {
 	[WATCH_EXIT] = "_exit",
 	[WATCH_PRCTL] = "prctl",
 	[WATCH_SYSCALL] = "syscall",
+	[WATCH_LOADER] = "_dl_debug_state",
 };
 
-uint32_t watch_name(const char *name)
+uint32_t watch_name(const char *name, bool loader)
 {
 	for (uint32_t i = WATCH_EXIT; i < WATCH_COUNT; i++)
 		if (str_eq(name, names[i]))
-			return i;
+			return (i == WATCH_LOADER) == loader ? i : WATCH_NONE;
 	return WATCH_NONE;
 }
 
@@ -56,6 +58,9 @@ void watch_entered(const struct slow_frame *f)
 			prctl_called(second, SECCOMP_MODE_STRICT); /* the third is not at hand */
 		if (first == SYS_exit_group)
 			record_end((int)second);
+		break;
+	case WATCH_LOADER:
+		late_changed();
 		break;
 	}
 }

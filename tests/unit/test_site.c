@@ -467,7 +467,8 @@ static const struct row rows[] = {
 		.keeps = { [1] = REASON_RETURNS_TWICE } },
 	{ .name = "calls it",
 		CODE("\x31\xf6\x0f\x1f\x00\xe8\x01\x00\x00\x00\xc3\xb8\x01\x00\x00\x00"
-		     "\xc3"),
+		     "\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f\x84\x00\x00\x00\x00"
+		     "\x00"),
 		FUNCS({ 0, 11, 0, 0, -1 }, { 11, 17, 0, 0, -1 }),
 		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
 		.keeps = { [1] = REASON_RETURNS_TWICE } },

@@ -459,6 +459,71 @@ Test(symbols, knows_functions_that_need_care_by_name)
 	arena_free(&arena);
 }
 
+Test(symbols, knows_whom_nobody_may_jump_to_with_a_return_point)
+{
+	static const struct {
+		const char *name, *alias;
+		uint8_t reason;
+	} rows[] = {
+		{ "_setjmp", NULL, REASON_RETURNS_TWICE },
+		{ "dlsym", NULL, REASON_READS_RETURN },
+		{ "wrapper", "__vfork", REASON_RETURNS_TWICE },
+		{ "puts", "fputs", 0 },
+		{ "_Unwind_Backtrace", NULL, 0 }, /* return points can be unwound */
+		{ "__x86_return_thunk", NULL, 0 },
+		{ "_start", NULL, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct in_symbol in[] = { { rows[i].name, TEXT, 8, FUNC },
+			{ rows[i].alias, TEXT, 8, LOCAL }, { NULL, 0, 0, FUNC } };
+
+		read_made(in, NULL, true);
+		cr_assert_eq(symbols.count, 1);
+		cr_expect_eq(symbols_keeps_return(symbols.list), rows[i].reason, "%s: %d",
+			rows[i].name, symbols_keeps_return(symbols.list));
+	}
+	arena_free(&arena);
+}
+
+static struct elf_part add_part(const void *bytes, uint64_t size)
+{
+	uint64_t at = make_add(&make, bytes, size);
+
+	return (struct elf_part){ make.bytes + at, MAKE_BASE + at, size };
+}
+
+Test(symbols, finds_words_with_the_addresses_of_such_functions)
+{
+	static const char names[] = "\0puts\0dlsym\0_setjmp\0_Unwind_Backtrace";
+	static const Elf64_Sym syms[] = { { 0 }, { .st_name = 1 }, { .st_name = 6 },
+		{ .st_name = 12 }, { .st_name = 20 } };
+	static const Elf64_Rela data[] = { { DATA + 8, ELF64_R_INFO(3, 6), 0 },
+		{ DATA + 16, ELF64_R_INFO(4, 6), 0 }, { DATA + 24, ELF64_R_INFO(0, 8), 12 },
+		{ DATA + 32, ELF64_R_INFO(0xffffffff, 6), 0 } };
+	static const Elf64_Rela plt[] = { { DATA + 40, ELF64_R_INFO(1, 7), 0 },
+		{ DATA, ELF64_R_INFO(2, 7), 0 } };
+	struct isa_slot *slots;
+	const char *why;
+
+	make_begin(&make);
+	make_end(&make, false);
+	cr_assert_eq(elffile_parse(&elf, make.bytes, sizeof(make.bytes), &why), 0);
+	elf.dynsym = add_part(syms, sizeof(syms));
+	elf.dynsym.size = sizeof(syms[0]); /* no more is known without exported symbols */
+	elf.dynstr = add_part(names, sizeof(names));
+	elf.rela = add_part(data, sizeof(data));
+	elf.plt_rela = add_part(plt, sizeof(plt));
+	cr_assert_eq(symbols_slots(&elf, &arena, &slots), 2);
+	cr_expect_eq(slots[0].addr, DATA);
+	cr_expect_eq(slots[0].keeps, REASON_READS_RETURN);
+	cr_expect_eq(slots[1].addr, DATA + 8);
+	cr_expect_eq(slots[1].keeps, REASON_RETURNS_TWICE);
+	elf.dynsym = (struct elf_part){ 0 };
+	cr_expect_eq(symbols_slots(&elf, &arena, &slots), 0);
+	arena_free(&arena);
+}
+
 Test(symbols, a_refusal_weighs_more_than_entry_only)
 {
 	static const struct in_symbol in[] = { { "setjmp", TEXT, 8, FUNC },

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "batch.h"
+#include "record.h"
+#include "tables.h"
+#include "watch.h"
+#include "../arch/sys.h"
+#include "../trampolines/image.h"
+#include "../trampolines/patch.h"
+#include <errno.h>
+
+#define OWN_PLANS 2 /* libc's and the loader's */
+
+static bool module_wanted(const struct session *session, const struct module *m)
+{
+	const char *names[2] = { m->path, m->path };
+
+	for (const char *p = m->path; *p; p++)
+		names[1] = *p == '/' ? p + 1 : names[1];
+	if (m->ours)
+		return false;
+	return session->config.modules ? filter_match(&session->module_filter, names, 2) : m->main;
+}
+
+/* A problem with one module leaves the others alone. */
+void batch_plan(struct batch *batch, const struct session *session, const struct modules *modules)
+{
+	const char *why;
+
+	batch->plans = arena_alloc(
+		&batch->arena, (modules->count + OWN_PLANS) * sizeof(*batch->plans));
+	for (size_t i = 0; batch->plans && i < modules->count; i++) {
+		const struct module *m = &modules->list[i];
+		struct plan *plan = &batch->plans[batch->nplans];
+
+		if (!module_wanted(session, m))
+			continue;
+		if (plan_module(plan, m, &session->settings, &batch->arena, &why))
+			config_complain("%s: not traced: %s", m->path, why);
+		else if (plan->count)
+			batch->nplans++;
+		else
+			plan_close(plan);
+	}
+	batch->nall = batch->nplans;
+}
+
+static bool is_planned(const struct batch *batch, const struct module *m)
+{
+	for (size_t i = 0; i < batch->nplans; i++)
+		if (batch->plans[i].module == m)
+			return true;
+	return false;
+}
+
+/* A module that is wanted anyway has them in its own plan. */
+void batch_plan_watched(struct batch *batch, const struct session *session,
+	const struct modules *modules)
+{
+	struct plan_settings settings = session->settings;
+	const char *why;
+
+	settings.watch_only = true;
+	for (size_t i = 0; i < modules->count && batch->nall < batch->nplans + OWN_PLANS; i++) {
+		const struct module *m = &modules->list[i];
+		struct plan *plan = &batch->plans[batch->nall];
+
+		if (is_planned(batch, m))
+			continue;
+		if (!plan_module(plan, m, &settings, &batch->arena, &why) && plan->count)
+			batch->nall++;
+		else
+			plan_close(plan);
+	}
+}
+
+static uint64_t address_of(const struct plan *plan, const char *name)
+{
+	for (size_t i = 0; i < plan->symbols.count; i++) {
+		const struct symbol *s = &plan->symbols.list[i];
+		bool found = s->name && str_eq(s->name, name);
+
+		for (size_t k = 0; k < s->naliases; k++)
+			found |= str_eq(s->aliases[k], name);
+		if (found)
+			return s->start + plan->module->bias;
+	}
+	return 0;
+}
+
+/* The loader's calls as libc has them, whatever the program calls by these names. */
+static void find_loader(const struct batch *batch)
+{
+	for (size_t i = 0; i < batch->nall; i++) {
+		const struct plan *plan = &batch->plans[i];
+		struct image_loader found;
+
+		if (!plan->is_libc)
+			continue;
+		found.open = (void *(*)(const char *, int))address_of(plan, "dlopen");
+		found.close = (int (*)(void *))address_of(plan, "dlclose");
+		found.info = (int (*)(void *, int, void *))address_of(plan, "dlinfo");
+		found.error = (char *(*)(void))address_of(plan, "dlerror");
+		if (found.open && found.close && found.info && found.error)
+			image_loader = found;
+	}
+}
+
+void batch_load(struct batch *batch, const struct session *session)
+{
+	char *path = arena_alloc(&batch->arena, CONFIG_PATH_MAX + 128);
+	const char *why;
+
+	find_loader(batch);
+	batch->next_id = batch->first_id;
+	for (size_t i = 0; path && i < batch->nall; i++) {
+		struct plan *plan = &batch->plans[i];
+		struct plan_settings settings = session->settings;
+
+		if (!plan->patchable)
+			continue;
+		settings.watch_only = i >= batch->nplans;
+		record_image_name(path, CONFIG_PATH_MAX + 128);
+		if (plan_image(plan, &settings, path, &batch->next_id, &batch->arena, &why))
+			config_complain("%s: not traced: %s", plan->module->path, why);
+	}
+}
+
+int batch_record(struct batch *batch, uint32_t number, const char **why)
+{
+	size_t size;
+	const void *tables = tables_build(
+		batch->plans, batch->nplans, batch->first_id, &batch->arena, &size);
+
+	*why = "no memory";
+	if (!tables)
+		return -ENOMEM;
+	*why = "the symbols file cannot be written";
+	return record_symbols(
+		tables, size, number, batch->first_id, batch->next_id - batch->first_id);
+}
+
+static void count_functions(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->nplans; i++)
+		for (size_t k = 0; k < batch->plans[i].count; k++)
+			if (batch->plans[i].functions[k].id)
+				batch->traced++;
+			else
+				batch->skipped++;
+}
+
+void batch_patch(struct batch *batch, const struct session *session)
+{
+	const struct patch_how how = { .page = session->settings.page };
+
+	for (size_t i = 0; i < batch->nall; i++) {
+		struct plan *plan = &batch->plans[i];
+		int err = plan->npatches
+			? patch_store(plan->patches, plan->npatches, NULL, &how)
+			: 0;
+
+		if (err)
+			config_complain("%s: not traced: its code cannot be written (error %d)",
+				plan->module->path, -err);
+	}
+	count_functions(batch);
+}
+
+void batch_free(struct batch *batch)
+{
+	for (size_t i = 0; i < batch->nall; i++)
+		plan_close(&batch->plans[i]);
+	arena_free(&batch->arena);
+}

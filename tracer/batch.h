@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A batch: modules that come to be traced together. The first are those that are loaded when the
+ * program starts; later ones come with a dlopen. Steps, in this order: plan, load, record, patch.
+ */
+#ifndef TRACER_BATCH_H
+#define TRACER_BATCH_H
+
+#include "config.h"
+#include "plan.h"
+
+/* What all batches of a process have in common. */
+struct session {
+	struct config config;
+	struct filter module_filter, function_filter;
+	struct isa_env env;
+	struct plan_settings settings;
+	uint64_t phdr, phnum; /* of the main program */
+};
+
+struct batch {
+	struct arena arena;
+	struct plan *plans;
+	size_t nplans; /* recorded ones; */
+	size_t nall;   /* behind them those for what the tracer watches itself */
+	uint32_t first_id, next_id;
+	uint32_t traced, skipped;
+};
+
+/* Plan those of @modules that are wanted. Complains about the others that should be. */
+void batch_plan(struct batch *batch, const struct session *session, const struct modules *modules);
+
+/* Plan also the functions that the tracer itself watches (watch.h). */
+void batch_plan_watched(struct batch *batch, const struct session *session,
+	const struct modules *modules);
+
+/* Build and load the images. Ids are given from batch->first_id on. */
+void batch_load(struct batch *batch, const struct session *session);
+
+/* Write the symbols file, as number @number. 0 or -errno with *@why. */
+int batch_record(struct batch *batch, uint32_t number, const char **why);
+
+/* From here on calls are recorded. */
+void batch_patch(struct batch *batch, const struct session *session);
+
+void batch_free(struct batch *batch);
+
+#endif
