@@ -196,7 +196,8 @@ struct detour_info {
 struct slow_frame {
 	uint64_t slot;
 	const struct detour_info *info; /* NULL in slow_unwind */
-	struct shadow_entry *entry;	/* between slow_exit or slow_unwind and slow_release */
+	struct shadow_entry *entry;	/* between slow_exit or slow_unwind and slow_release; */
+	uint64_t key;			/* its slot */
 	uint64_t ret;			/* entry: the return address; exit, unwind: out, the real one */
 	uint64_t go;			/* out: where to go on */
 	/* the port's saved registers follow */

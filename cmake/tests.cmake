@@ -80,7 +80,7 @@ set(options_real)
 if(NOT FTR_FULL_TESTS)
   set(options_real --quick)
 endif()
-foreach(suite target real)
+foreach(suite target real unwind)
   file(GLOB script CONFIGURE_DEPENDS tests/${suite}/run.sh)
   if(script)
     add_test(NAME ${suite}

@@ -175,18 +175,38 @@ static void trim_overflow(struct shadow_node *node)
 	}
 }
 
-void mirror_free(struct shadow_node *node, struct shadow_entry *entry, bool own)
+static void free_overflow(struct shadow_entry *entry)
 {
-	bool overflow = in_overflow(node, entry);
+	entry->owner = 0;
+	entry->ret = entry->slot; /* which chain it is in */
+	__atomic_store_n(&entry->slot, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->flags, FLAG_HOLE, __ATOMIC_RELEASE);
+}
 
-	if (overflow) {
-		entry->ret = entry->slot; /* which chain it is in */
-		entry->flags = FLAG_HOLE;
+void mirror_free(struct shadow_node *node, struct shadow_entry *entry)
+{
+	if (in_overflow(node, entry)) {
+		free_overflow(entry);
+		trim_overflow(node);
+		return;
 	}
 	__atomic_store_n(&entry->slot, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&entry->owner, 0, __ATOMIC_RELEASE);
-	if (overflow && own)
-		trim_overflow(node);
+}
+
+/*
+ * The place may be taken again by its thread as soon as it looks free, so this is one store: what
+ * remains looks like a call that was given up half-way, of function 0, which counts nothing.
+ */
+void mirror_free_foreign(struct shadow_node *node, struct shadow_entry *entry, uint64_t slot)
+{
+	if (in_overflow(node, entry)) {
+		free_overflow(entry);
+		return;
+	}
+	__atomic_store_n(&entry->func, 0, __ATOMIC_RELEASE);
+	__atomic_compare_exchange_n(
+		&entry->slot, &slot, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 static void each_in(uint64_t from, uint64_t to, size_t size,

@@ -30,8 +30,11 @@ bool mirror_prepare(struct shadow_node *node);
  * out. */
 struct shadow_entry *mirror_overflow(struct shadow_node *node, uint64_t slot);
 
-/* Free an entry. @own: the calling thread is the node's; its overflow may shrink. */
-void mirror_free(struct shadow_node *node, struct shadow_entry *entry, bool own);
+/* Free an entry of the calling thread's; its overflow may shrink. */
+void mirror_free(struct shadow_node *node, struct shadow_entry *entry);
+
+/* Free the entry of @slot of another thread's, which may be using the same place. */
+void mirror_free_foreign(struct shadow_node *node, struct shadow_entry *entry, uint64_t slot);
 
 /* Call @visit for every used entry (owner is not 0), by rising slots within the window. Reads no memory that has
  * not been used. */

@@ -4,6 +4,7 @@
 #include "thread.h"
 #include "../arch/sys.h"
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #define FLAG_CLAIMED 1 /* accounted; freed by shadow_slow_release() */
@@ -11,6 +12,7 @@
 #define CLOSED_OWNER 1ul /* with it, so that a return point does not take it for its thread's */
 #define FLAG_SETTLED 4 /* its time is booked: its caller has gone on, most likely without it */
 #define MOVED_MAX    64 /* words that a callee may have popped */
+#define COVERED_MAX  4096
 #define CHAIN_MAX    (1 << 23)
 
 struct shadow_hooks shadow_hooks;
@@ -51,39 +53,42 @@ bool shadow_is_return_point(uint64_t addr)
 }
 
 /*
- * Which of @slots still hold a return point? Their memory may be gone, so it is the kernel that
- * reads it. Unsure means yes. Bit i of the result is for slots[i]; @n is at most SLOTS_MAX.
+ * Which of the entries have frames: the slot holds a return point, or still the real return
+ * address (between the entry's making and the call of the body). The memory may be gone, so it is
+ * the kernel that reads it. Unsure means yes. Bit i of the result is for entries[i].
  */
-#define SLOTS_MAX 32
-static uint32_t slots_alive(const uint64_t *slots, unsigned n)
+#define BATCH_MAX 32
+static uint32_t alive(struct shadow_entry *const *entries, unsigned n)
 {
-	uint64_t words[SLOTS_MAX];
-	struct iovec to = { words, 8ul * n }, from[SLOTS_MAX];
-	uint32_t alive = 0;
+	uint64_t words[BATCH_MAX];
+	struct iovec from[BATCH_MAX];
+	uint32_t result = 0;
 	unsigned done = 0;
 
 	if (!arch_slot_in_memory || shadow_hooks.sealed)
 		return ~0u;
 	for (unsigned i = 0; i < n; i++)
-		from[i] = (struct iovec){ (void *)slots[i], 8 };
+		from[i] = (struct iovec){ (void *)entries[i]->slot, 8 };
 	while (done < n) {
-		long got;
+		struct iovec to = { words + done, 8ul * (n - done) };
+		long got = sys_call(SYS_process_vm_readv, sys_getpid(), &to, 1, from + done,
+			n - done, 0);
 
-		to = (struct iovec){ words + done, 8ul * (n - done) };
-		got = sys_call(SYS_process_vm_readv, sys_getpid(), &to, 1, from + done, n - done, 0);
 		if (got < 0 && got != -14 /* EFAULT */)
 			return ~0u; /* not allowed */
 		for (; got >= 8; got -= 8, done++)
-			alive |= (uint32_t)shadow_is_return_point(words[done]) << done;
+			result |= (uint32_t)(words[done] == entries[done]->ret
+					  || shadow_is_return_point(words[done]))
+				<< done;
 		if (done < n)
 			done++; /* unmapped */
 	}
-	return alive;
+	return result;
 }
 
-static bool slot_is_alive(uint64_t slot)
+static bool is_alive(struct shadow_entry *e)
 {
-	return slots_alive(&slot, 1) & 1;
+	return alive(&e, 1) & 1;
 }
 
 /* ---- accounting ---- */
@@ -187,9 +192,10 @@ static bool claim(struct shadow_entry *e)
 /* The entry's frame is gone without a return. */
 static void drop(struct shadow_thread *t, struct shadow_entry *e, uint64_t when)
 {
-	if (claim(e))
-		account(t, e, UNWOUND, when);
-	mirror_free(&t->node, e, true);
+	if (!claim(e))
+		return; /* another thread is just leaving it */
+	account(t, e, UNWOUND, when);
+	mirror_free(&t->node, e);
 }
 
 /* Most likely its frame is gone. */
@@ -219,23 +225,20 @@ static bool is_open(const struct shadow_entry *e)
  */
 static void settle(struct shadow_thread *t, uint64_t slot, uint64_t when)
 {
-	struct shadow_entry *e = shadow_current, *batch[SLOTS_MAX];
-	uint64_t slots[SLOTS_MAX];
+	struct shadow_entry *e = shadow_current, *batch[BATCH_MAX];
 
-	for (int steps = 0; e && e->slot < slot && steps < CHAIN_MAX; steps += SLOTS_MAX) {
+	for (int steps = 0; e && e->slot < slot && steps < CHAIN_MAX; steps += BATCH_MAX) {
 		unsigned n = 0;
-		uint32_t alive;
+		uint32_t live;
 
-		for (unsigned i = 0; i < SLOTS_MAX && e && e->slot < slot; i++) {
-			if (is_open(e)) {
-				batch[n] = e;
-				slots[n++] = e->slot;
-			}
+		for (unsigned i = 0; i < BATCH_MAX && e && e->slot < slot; i++) {
+			if (is_open(e))
+				batch[n++] = e;
 			e = (struct shadow_entry *)e->parent;
 		}
-		alive = slots_alive(slots, n);
+		live = alive(batch, n);
 		for (unsigned i = 0; i < n; i++)
-			if (alive >> i & 1)
+			if (live >> i & 1)
 				settle_one(t, batch[i], when);
 			else
 				drop(t, batch[i], when);
@@ -309,7 +312,7 @@ static void tail_call(struct shadow_thread *t, struct slow_frame *f)
 		close_call(t, e, RETURNED);
 	f->ret = e->ret;
 	if (owner != t)
-		mirror_free(&owner->node, e, false);
+		mirror_free_foreign(&owner->node, e, f->slot);
 }
 
 struct recount {
@@ -347,6 +350,39 @@ static void repair(struct shadow_thread *t, struct shadow_entry *e)
 	__atomic_store_n(&e->owner, 0, __ATOMIC_RELEASE);
 }
 
+/*
+ * Some coroutines (greenlet, continuations) copy their stack away and back, and so use the same
+ * slots in turn. An entry whose slot is used again is kept for a while: its frame may come back.
+ */
+static void cover(struct shadow_thread *t, const struct shadow_entry *e)
+{
+	if (!t->covered) {
+		size_t size = COVERED_MAX * sizeof(*e);
+		void *ring = shadow_hooks.sealed
+			? NULL
+			: sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+		if (!ring || sys_failed(ring))
+			return;
+		t->covered = ring;
+	}
+	memcpy(&t->covered[t->ncovered++ % COVERED_MAX], e,
+		timed() ? SHADOW_TIMED_SIZE : SHADOW_COUNT_SIZE);
+}
+
+/* The newest covered entry of a frame, NULL when there is none. */
+static struct shadow_entry *find_covered(struct shadow_thread *t, uint64_t slot, uint32_t id)
+{
+	for (uint32_t i = 1; t && t->covered && i <= COVERED_MAX && i <= t->ncovered; i++) {
+		struct shadow_entry *e = &t->covered[(t->ncovered - i) % COVERED_MAX];
+
+		if (e->slot == slot && e->func == id)
+			return e;
+	}
+	return NULL;
+}
+
 /* Where the entry goes: its place in the mirror, or the overflow. NULL: nowhere. */
 static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 {
@@ -354,8 +390,10 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 
 	if (e) {
 		/* A tail call has claimed it; else its frame was left by a longjmp. */
-		if (claim(e))
+		if (claim(e)) {
+			cover(t, e);
 			close_call(t, e, UNWOUND);
+		}
 		__atomic_store_n(&e->slot, 0, __ATOMIC_RELEASE); /* see repair() */
 		return e;
 	}
@@ -363,7 +401,7 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 	if (e->owner && !e->slot)
 		repair(t, e);
 	/* In deep recursion the place belongs to an older frame, further up. */
-	if (e->slot && e->slot < slot && !slot_is_alive(e->slot))
+	if (e->slot && e->slot < slot && !is_alive(e))
 		drop(t, e, now());
 	return e->owner ? mirror_overflow(&t->node, slot) : e;
 }
@@ -469,7 +507,7 @@ static struct shadow_entry *find_returning(struct shadow_thread *t, const struct
 	return e;
 }
 
-/* The frame of a fiber has outlived the thread that called it, and is left now. */
+/* A frame that was taken for gone is left now: its thread has ended, or its slot was used again. */
 static void reopen(struct shadow_entry *e, enum outcome outcome)
 {
 	struct func_record *r = (struct func_record *)(e->owner & ~CLOSED_OWNER) + e->func;
@@ -487,11 +525,21 @@ static void reopen(struct shadow_entry *e, enum outcome outcome)
 static struct shadow_thread *leave(struct slow_frame *f, enum outcome outcome)
 {
 	struct shadow_thread *t = ready();
-	struct shadow_entry *e = find_returning(t, f);
+	struct shadow_entry *e = find_returning(t, f), *covered = NULL;
 
+	if (f->info && (!e || e->func != f->info->id))
+		covered = find_covered(t, f->slot, f->info->id);
+	if (covered) {
+		f->entry = NULL;
+		f->ret = covered->ret;
+		covered->slot = 0;
+		reopen(covered, outcome);
+		return t;
+	}
 	if (!e)
 		no_return_address(f->slot);
 	f->entry = e;
+	f->key = e->slot;
 	f->ret = e->ret;
 	if (t && claim(e)) {
 		close_call(t, e, outcome);
@@ -518,13 +566,15 @@ void shadow_slow_release(struct slow_frame *f)
 {
 	struct shadow_thread *t = shadow_self();
 
-	if (t && mirror_find(&t->node, f->entry->slot) == f->entry) {
-		mirror_free(&t->node, f->entry, true);
+	if (!f->entry)
+		return;
+	if (t && mirror_find(&t->node, f->key) == f->entry) {
+		mirror_free(&t->node, f->entry);
 		return;
 	}
 	for (t = thread_first(); t; t = thread_next(t))
-		if (mirror_find(&t->node, f->entry->slot) == f->entry) {
-			mirror_free(&t->node, f->entry, false);
+		if (mirror_find(&t->node, f->key) == f->entry) {
+			mirror_free_foreign(&t->node, f->entry, f->key);
 			return;
 		}
 }
@@ -568,7 +618,7 @@ static void close_entry(struct shadow_entry *e, void *arg)
 		repair(c->thread, e);
 		return;
 	}
-	gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || !slot_is_alive(e->slot);
+	gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || !is_alive(e);
 	r += e->func;
 	if (timed() && !(gone && (e->flags & FLAG_SETTLED))) {
 		add_time(r, e, since(e, c->now));

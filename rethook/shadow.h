@@ -34,6 +34,8 @@ struct shadow_thread {
 	bool failed;		 /* no records to be had: every call is lost */
 	bool paused;		 /* see shadow_pause() */
 	uint64_t resume;	 /* _Unwind_Resume of the unwinder whose exception passes */
+	struct shadow_entry *covered; /* ring of entries whose slot was used again */
+	uint32_t ncovered;
 	struct shadow_entry outermost; /* parent of a thread's first calls */
 };
 

@@ -16,6 +16,7 @@
 
 #include <errno.h>
 
+#define PREFIX_MAX  4  /* of a jump in a PLT entry */
 #define RUN_ON_MAX  64 /* bytes of nops between functions */
 #define FLOW_ROUNDS 32 /* longer rows of functions than this are no compiler's */
 
@@ -126,7 +127,7 @@ static uint8_t stub_reason(const struct isa_module *module, uint64_t addr)
 		return REASON_NONE;
 	if (text->size - at >= 4 && memcmp(text->bytes + at, endbr64, 4) == 0)
 		at += 4;
-	while (at < text->size && is_jump_prefix(text->bytes[at]))
+	for (int n = 0; n < PREFIX_MAX && at < text->size && is_jump_prefix(text->bytes[at]); n++)
 		at++;
 	if (text->size - at < 6 || text->bytes[at] != 0xff || text->bytes[at + 1] != 0x25)
 		return REASON_NONE;
@@ -141,7 +142,7 @@ uint8_t x86_flow_stub(const struct isa_module *module, const struct isa_text *te
 	if (!reason)
 		return REASON_NONE;
 	mark(module, text->addr + at, 1);
-	while (at > 0 && is_jump_prefix(text->bytes[at - 1]))
+	for (int n = 0; n < PREFIX_MAX && at > 0 && is_jump_prefix(text->bytes[at - 1]); n++)
 		mark(module, text->addr + --at, 1);
 	if (at >= 4 && memcmp(text->bytes + at - 4, endbr64, 4) == 0)
 		mark(module, text->addr + at - 4, 1);
@@ -257,16 +258,26 @@ static bool runs_on(const struct isa_module *module, size_t index)
 		r.insn.kind != INSN_CALL_INDIRECT;
 }
 
+/* Of a cold part any byte may be jumped to. */
+static void mark_own(const struct isa_module *module, size_t index)
+{
+	const struct isa_func *func = &module->funcs[index];
+	uint64_t end = func->end;
+
+	if (index + 1 < module->nfuncs && func[1].start < end)
+		end = func[1].start;
+	if (end > func->start)
+		mark(module, func->start, end - func->start);
+}
+
 /* Functions that run into it do the same. */
 static void set_keeps(const struct isa_module *module, size_t index, uint8_t reason)
 {
-	const struct isa_func *func = &module->funcs[index];
 	struct x86_func *state = state_of(module, index);
 
-	for (;; index--, func--, state--) {
+	for (;; index--, state--) {
 		state->keeps = reason;
-		/* of a cold part any byte may be jumped to */
-		mark(module, func->start, func->end - func->start);
+		mark_own(module, index);
 		if (index == 0 || state[-1].keeps || !runs_on(module, index - 1))
 			return;
 	}

@@ -41,6 +41,9 @@ static struct shadow_entry *use(struct shadow_node *node, uint64_t slot)
 {
 	struct shadow_entry *e = mirror_place(node, slot);
 
+	/* Freed by another thread, or given up half-way. */
+	if (e->owner && !e->slot)
+		e->owner = 0;
 	if (e->owner)
 		e = mirror_overflow(node, slot);
 	cr_assert_not_null(e);
@@ -147,7 +150,10 @@ static void end_call(struct shadow_node *node, size_t i, bool own)
 {
 	uint64_t slot = calls[i].slot;
 
-	mirror_free(node, calls[i].entry, own);
+	if (own)
+		mirror_free(node, calls[i].entry);
+	else
+		mirror_free_foreign(node, calls[i].entry, slot);
 	calls[i] = calls[--ncalls];
 	cr_assert_null(mirror_find(node, slot), "found after it has returned");
 }
@@ -204,14 +210,14 @@ Test(mirror, holes_of_other_threads_are_given_back)
 	for (uint64_t i = 0; i < 5; i++)
 		e[i] = use(&node, BASE + i * window());
 	cr_assert_eq(node.overflow_end - node.overflow, 4 * sizeof(struct shadow_entry));
-	mirror_free(&node, e[2], false);
-	mirror_free(&node, e[3], false);
+	mirror_free_foreign(&node, e[2], BASE + 2 * window());
+	mirror_free_foreign(&node, e[3], BASE + 3 * window());
 	cr_assert_eq(node.overflow_end - node.overflow, 4 * sizeof(struct shadow_entry));
 	cr_assert_eq(mirror_find(&node, BASE + 4 * window()), e[4]);
-	mirror_free(&node, e[4], true);
+	mirror_free(&node, e[4]);
 	cr_assert_eq(node.overflow_end - node.overflow, sizeof(struct shadow_entry));
 	cr_assert_eq(mirror_find(&node, BASE + window()), e[1]);
-	mirror_free(&node, e[1], true);
+	mirror_free(&node, e[1]);
 	cr_assert_eq(node.overflow_end, node.overflow);
 	cr_assert_eq(mirror_find(&node, BASE), e[0]);
 }
@@ -231,7 +237,7 @@ Test(mirror, a_full_overflow_gives_nothing_and_loses_nothing)
 		cr_assert_null(mirror_overflow(&node, BASE + 4 * window()));
 	for (uint64_t i = 0; i < 3; i++)
 		cr_assert_eq(mirror_find(&node, BASE + (i + 1) * window()), e[i]);
-	mirror_free(&node, e[2], true);
+	mirror_free(&node, e[2]);
 	cr_assert_eq(use(&node, BASE + 4 * window()), e[2]);
 }
 
