@@ -217,6 +217,31 @@ static bool cursor_reach(struct cursor *c, size_t pos)
 	return !c->lost;
 }
 
+/*
+ * Code that is not of any function is mostly PLT entries. Is the byte at @p in the displacement of
+ * jmp *slot(%rip), where the slot is an aligned word of data?
+ */
+static bool in_slot_jump(const struct scanner *s, const struct range *r, size_t p)
+{
+	const struct isa_module *module = s->module;
+
+	for (size_t at = p - 5; at != p - 1; at++) {
+		const uint8_t *code = r->text->bytes + at;
+		uint64_t slot;
+
+		if (at < r->from || at >= r->to || r->to - at < 6 || code[0] != 0xff ||
+			code[1] != 0x25)
+			continue;
+		slot = r->text->addr + at + 6 + (int64_t)read_s32(code + 2);
+		if (slot % 8 || x86_text_at(module, slot))
+			continue;
+		for (size_t i = 0; i < module->ndatas; i++)
+			if (slot - module->datas[i].addr < module->datas[i].size)
+				return true;
+	}
+	return false;
+}
+
 static bool is_branch_field(struct cursor *c, size_t pos)
 {
 	return !cursor_reach(c, pos) || (c->insn.rel_at && c->at + c->insn.rel_at == pos);
@@ -278,7 +303,8 @@ static void meet_branch(struct scanner *s, struct range *r, size_t field, uint64
 
 	if (!own_entry && !to_window(s, r, target))
 		return;
-	if (!is_branch_field(&r->cursor, field))
+	if (!is_branch_field(&r->cursor, field) ||
+		(r->index == s->module->nfuncs && in_slot_jump(s, r, field - 1)))
 		return;
 	if (own_entry)
 		add_fact(s, r, FACT_LOOPS);
