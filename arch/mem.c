@@ -278,7 +278,7 @@ void *arena_alloc(struct arena *arena, size_t size)
 
 	if (size > SIZE_MAX / 2)
 		return NULL;
-	size = (size + 15) & ~(size_t)15;
+	size = size ? (size + 15) & ~(size_t)15 : 16;
 	if ((size_t)(arena->end - arena->next) < size) {
 		size_t want = size + 32 > ARENA_CHUNK ? size + 32 : ARENA_CHUNK;
 		struct arena_chunk *chunk;

@@ -10,6 +10,7 @@
 #define FLAG_CLAIMED 1 /* accounted; freed by shadow_slow_release() */
 #define FLAG_CLOSED  2 /* accounted as unwound on the word of the thread's end only */
 #define CLOSED_OWNER 1ul /* with it, so that a return point does not take it for its thread's */
+#define FLAG_ACCOUNTED 8 /* follows FLAG_CLAIMED, unless a handler has left in between */
 #define FLAG_SETTLED 4 /* its time is booked: its caller has gone on, most likely without it */
 #define MOVED_MAX    64 /* words that a callee may have popped */
 #define COVERED_MAX  4096
@@ -57,7 +58,7 @@ bool shadow_is_return_point(uint64_t addr)
  * address (between the entry's making and the call of the body). The memory may be gone, so it is
  * the kernel that reads it. Unsure means yes. Bit i of the result is for entries[i].
  */
-#define BATCH_MAX 32
+#define BATCH_MAX 8 /* a signal handler's stack may be small */
 static uint32_t alive(struct shadow_entry *const *entries, unsigned n)
 {
 	uint64_t words[BATCH_MAX];
@@ -165,23 +166,28 @@ static uint64_t now(void)
 	return timed() ? arch_clock() : 0;
 }
 
-/* The one call of this for an entry: see claim(). Calls of a forking parent count nowhere. */
+/*
+ * The one call of this for an entry: see claim(). @when is LONG_AGO when the frame may have been
+ * gone for any time: then only what its callees took is known to have passed.
+ */
+#define LONG_AGO 0
 static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcome outcome,
 	uint64_t when)
 {
 	struct func_record *r = shadow_records_of(t);
-	uint64_t took;
 
-	if (!r || !thread_of_records(e->owner))
-		return;
-	r += e->func;
-	add(outcome == RETURNED ? &r->returned : &r->unwound, 1);
-	if (!timed() || (outcome == UNWOUND && (e->flags & FLAG_SETTLED)))
-		return;
-	took = since(e, when);
-	if (!(e->flags & FLAG_SETTLED))
-		add_extremes(r, took);
-	add_time(r, e, took);
+	if (r && thread_of_records(e->owner)) { /* else it is a forking parent's */
+		r += e->func;
+		add(outcome == RETURNED ? &r->returned : &r->unwound, 1);
+		if (timed() && !(outcome == UNWOUND && (e->flags & FLAG_SETTLED))) {
+			uint64_t took = when == LONG_AGO ? e->child : since(e, when);
+
+			if (!(e->flags & FLAG_SETTLED))
+				add_extremes(r, took);
+			add_time(r, e, took);
+		}
+	}
+	e->flags |= FLAG_ACCOUNTED;
 }
 
 static bool claim(struct shadow_entry *e)
@@ -218,6 +224,18 @@ static bool is_open(const struct shadow_entry *e)
 	return e->slot && !(e->flags & (FLAG_CLAIMED | FLAG_SETTLED));
 }
 
+/* Is @slot on the signal stack we are on, and @older not? */
+static bool on_other_stack(uint64_t older, uint64_t slot)
+{
+	stack_t stack;
+
+	if (shadow_hooks.sealed || sys_call(SYS_sigaltstack, NULL, &stack) < 0
+		|| !(stack.ss_flags & SS_ONSTACK))
+		return false;
+	return slot - (uint64_t)stack.ss_sp < stack.ss_size
+		&& older - (uint64_t)stack.ss_sp >= stack.ss_size;
+}
+
 /*
  * A frame at @slot calls or returns, so the calls newer than it have been left by a longjmp,
  * unless they are on a stack carved out of this one: dropped if that is certain, else their time
@@ -226,6 +244,9 @@ static bool is_open(const struct shadow_entry *e)
 static void settle(struct shadow_thread *t, uint64_t slot, uint64_t when)
 {
 	struct shadow_entry *e = shadow_current, *batch[BATCH_MAX];
+
+	if (e->slot < slot && on_other_stack(e->slot, slot))
+		return; /* a signal has interrupted it */
 
 	for (int steps = 0; e && e->slot < slot && steps < CHAIN_MAX; steps += BATCH_MAX) {
 		unsigned n = 0;
@@ -246,6 +267,12 @@ static void settle(struct shadow_thread *t, uint64_t slot, uint64_t when)
 	shadow_current = e && e->slot >= slot ? e : &t->outermost;
 }
 
+static void leave_chain(const struct shadow_entry *e)
+{
+	if (timed() && shadow_current == e)
+		shadow_current = (struct shadow_entry *)e->parent;
+}
+
 /* @e is left: account it, after those that were left before it. */
 static void close_call(struct shadow_thread *t, struct shadow_entry *e, enum outcome outcome)
 {
@@ -254,8 +281,7 @@ static void close_call(struct shadow_thread *t, struct shadow_entry *e, enum out
 	if (timed())
 		settle(t, e->slot, when);
 	account(t, e, outcome, when);
-	if (timed() && shadow_current == e)
-		shadow_current = (struct shadow_entry *)e->parent;
+	leave_chain(e);
 }
 
 /* ---- entry ---- */
@@ -336,18 +362,17 @@ static void count_live(struct shadow_entry *e, void *arg)
  * entry, on the way in or out: nobody will ever count the end of that call. Whether it had been
  * counted itself, the other calls of the function tell.
  */
-static void repair(struct shadow_thread *t, struct shadow_entry *e)
+static void recount(struct shadow_thread *t, const struct shadow_entry *e)
 {
 	struct recount c = { .owner = e->owner, .func = e->func };
 	struct func_record *r = (struct func_record *)e->owner + e->func;
 
-	if (e->owner == (uint64_t)shadow_records_of(t)) {
-		mirror_each(&t->node, count_live, &c);
-		if (r->calls > r->returned + r->unwound + c.live)
-			add(&r->unwound, 1);
-		r->depth = c.depth;
-	}
-	__atomic_store_n(&e->owner, 0, __ATOMIC_RELEASE);
+	if (e->owner != (uint64_t)shadow_records_of(t))
+		return;
+	mirror_each(&t->node, count_live, &c);
+	if (r->calls > r->returned + r->unwound + c.live)
+		add(&r->unwound, 1);
+	r->depth = c.depth;
 }
 
 /*
@@ -392,17 +417,23 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 		/* A tail call has claimed it; else its frame was left by a longjmp. */
 		if (claim(e)) {
 			cover(t, e);
-			close_call(t, e, UNWOUND);
+			settle(t, e->slot, now());
+			account(t, e, UNWOUND, LONG_AGO);
+			leave_chain(e);
+		} else if (!(e->flags & FLAG_ACCOUNTED)) {
+			recount(t, e);
 		}
-		__atomic_store_n(&e->slot, 0, __ATOMIC_RELEASE); /* see repair() */
+		__atomic_store_n(&e->slot, 0, __ATOMIC_RELEASE); /* see recount() */
 		return e;
 	}
 	e = mirror_place(&t->node, slot);
-	if (e->owner && !e->slot)
-		repair(t, e);
+	if (e->owner && !e->slot) {
+		recount(t, e);
+		__atomic_store_n(&e->owner, 0, __ATOMIC_RELEASE);
+	}
 	/* In deep recursion the place belongs to an older frame, further up. */
 	if (e->slot && e->slot < slot && !is_alive(e))
-		drop(t, e, now());
+		drop(t, e, LONG_AGO);
 	return e->owner ? mirror_overflow(&t->node, slot) : e;
 }
 
@@ -615,13 +646,14 @@ static void close_entry(struct shadow_entry *e, void *arg)
 	if (!thread_of_records(e->owner) || (e->flags & FLAG_CLAIMED))
 		return;
 	if (!e->slot) {
-		repair(c->thread, e);
+		recount(c->thread, e);
+		e->owner = 0;
 		return;
 	}
 	gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || !is_alive(e);
 	r += e->func;
 	if (timed() && !(gone && (e->flags & FLAG_SETTLED))) {
-		add_time(r, e, since(e, c->now));
+		add_time(r, e, gone ? e->child : since(e, c->now));
 		/* Should it go on after all, only what comes now is added. */
 		e->start = c->now;
 		e->child = 0;

@@ -96,10 +96,9 @@ static uint64_t parse_decimal(const char *p)
 /* proc(5): field 22 of stat; the command in field 2 may hold anything, so count from its ')'. */
 static uint64_t start_time(void)
 {
-	char stat[1024];
-	char *p = NULL;
+	char *stat = rec.path, *p = NULL;
 
-	if (read_small("/proc/self/stat", stat, sizeof(stat)) <= 0)
+	if (read_small("/proc/self/stat", stat, 1024) <= 0)
 		return 0;
 	for (char *q = stat; *q; q++)
 		if (*q == ')')

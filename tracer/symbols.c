@@ -415,20 +415,18 @@ static int name_compare(const void *a, const void *b)
 {
 	const struct sym_name *x = (void *)(uintptr_t)((const struct radix_item *)a)->value;
 	const struct sym_name *y = (void *)(uintptr_t)((const struct radix_item *)b)->value;
-	const ptrdiff_t order[] = {
-		(x->bind == STB_LOCAL) - (y->bind == STB_LOCAL),
-		(special_base(x->name) - x->name) - (special_base(y->name) - y->name),
-		name_rank(x) - name_rank(y),
-		(ptrdiff_t)strlen(x->name) - (ptrdiff_t)strlen(y->name),
-	};
+	ptrdiff_t order = (x->bind == STB_LOCAL) - (y->bind == STB_LOCAL);
 	int equal = str_cmp(x->name, y->name);
 
 	if (!equal) /* of one name the better binding */
 		return name_rank(x) - name_rank(y);
-	for (size_t i = 0; i < sizeof(order) / sizeof(*order); i++)
-		if (order[i])
-			return order[i] < 0 ? -1 : 1;
-	return equal;
+	if (!order)
+		order = (special_base(x->name) - x->name) - (special_base(y->name) - y->name);
+	if (!order)
+		order = name_rank(x) - name_rank(y);
+	if (!order)
+		order = (ptrdiff_t)strlen(x->name) - (ptrdiff_t)strlen(y->name);
+	return order ? (order < 0 ? -1 : 1) : equal;
 }
 
 /* Take over the @n names of a start. Returns the reason that one of them gives. */

@@ -293,14 +293,17 @@ fi
 # Other unwinders in libgcc's place.
 # LLVM's cannot pass pthread_cancel (untraced neither): no numbers.
 for other in nongnu:libunwind.so.8:counts llvm:libunwind.so.1:plain; do
-	file=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p | sed -n "s/.*[[:space:]]${other#*:} .*x86-64.* => //p" | head -1)
-	wanted_any "exceptions-with-${other%:*}" || continue
-	if [ "$file" ] && build_exceptions gcc $cxx -O2; then
+	name=exceptions-with-${other%%:*} kind=${other##*:} library=${other#*:}
+	library=${library%:*}
+	file=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p |
+		sed -n "s/.*[[:space:]]$library .*x86-64.* => //p" | head -1)
+	wanted_any "$name" || continue
+	if [ "$file" ] && build_exceptions preloaded $cxx -O2; then
 		preload=$file:
-		each_setting exceptions_case "exceptions-with-${other%%:*}" "bin/gcc:${other##*:}"
+		each_setting exceptions_case "exceptions-with-${other%%:*}" "bin/preloaded:$kind"
 		preload=
 	else
-		skip "exceptions-with-${other%:*}" "no ${other#*:}"
+		skip "$name" "no $library"
 	fi
 done
 
