@@ -657,7 +657,7 @@ static void close_entry(struct shadow_entry *e, void *arg)
 		/* Should it go on after all, only what comes now is added. */
 		e->start = c->now;
 		e->child = 0;
-		r->depth += !gone;
+		r->depth += !gone && !(e->flags & FLAG_SETTLED);
 	}
 	if (gone) {
 		add(&r->unwound, 1);

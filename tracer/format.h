@@ -26,8 +26,8 @@
 #define FORMAT_SYMBOLS_MAGIC 0x314d595352544600ull /* "\0FTRSYM1" */
 #define FORMAT_VERSION       1
 #define FORMAT_NAME_MAX      96 /* of a symbols file's name, with its zero */
-#define FORMAT_BATCHES_MAX   64
-#define FORMAT_HEADER_SIZE   16384 /* thread blocks begin here */
+#define FORMAT_BATCHES_MAX   512
+#define FORMAT_HEADER_SIZE   65536 /* thread blocks begin here */
 
 enum format_end {
 	FORMAT_END_NONE = 0, /* running, killed by a signal, or replaced by exec: see the tools */

@@ -13,6 +13,7 @@ struct known {
 	bool loaded, seen;
 	uint8_t build_id[32];
 	size_t build_id_len;
+	uint32_t first_id, nids;
 	struct isa_patch *patches;
 	size_t npatches;
 };
@@ -60,18 +61,23 @@ void late_start(const struct session *session, const struct modules *modules)
 		note(&modules->list[i]);
 }
 
-static bool has_build_id(const struct known *k, const struct module *m)
+/* The module, loaded before and gone since, whose build @m is; NULL: it is new. */
+static struct known *find_build(const struct module *m)
 {
 	struct elffile elf;
+	struct known *k = NULL;
 	const char *why;
-	bool same;
 
-	if (!k->build_id_len || modules_open(m, &elf, &why))
-		return false;
-	same = elf.build_id.bytes && elf.build_id.size == k->build_id_len
-		&& !memcmp(elf.build_id.bytes, k->build_id, k->build_id_len);
+	if (modules_open(m, &elf, &why))
+		return NULL;
+	if (elf.build_id.bytes)
+		for (k = late.known; k; k = k->next)
+			if (k->build_id_len == elf.build_id.size
+				&& !memcmp(k->build_id, elf.build_id.bytes, k->build_id_len)
+				&& (!k->loaded || k == find(m)))
+				break;
 	modules_close(&elf);
-	return same;
+	return k;
 }
 
 /* Keep what the module needs should it go and come back. */
@@ -82,41 +88,69 @@ static void remember(const struct plan *plan)
 
 	if (!k || !id->bytes || id->size > sizeof(k->build_id))
 		return;
-	k->patches = arena_alloc(&late.arena, plan->npatches * sizeof(*k->patches) + 1);
+	k->patches = arena_alloc(&late.arena, plan->npatches * sizeof(*k->patches));
 	if (!k->patches)
 		return;
 	memcpy(k->patches, plan->patches, plan->npatches * sizeof(*k->patches));
 	k->npatches = plan->npatches;
+	k->first_id = plan->first_id;
+	k->nids = plan->nids;
 	memcpy(k->build_id, id->bytes, id->size);
 	k->build_id_len = id->size;
 }
 
-static void trace_new(const struct modules *modules)
+static int record_new(struct batch *batch)
 {
-	struct batch batch = { .first_id = record_next_id() };
 	const char *why = "no room for more functions";
-	int err = 0;
+	int err = record_grow(batch->next_id);
+	static bool told;
+
+	if (!err)
+		err = batch_record(batch, late.batches, &why);
+	if (!err)
+		late.batches++;
+	else if (!told)
+		config_complain("%s and what follows: not traced: %s",
+			batch->plans[0].module->path, why);
+	told |= err != 0;
+	return err;
+}
+
+/* Plan, load and patch @modules; @again: the one that is known and has its ids and its record. */
+static bool trace_these(const struct modules *modules, const struct known *again)
+{
+	struct batch batch = { .first_id = again ? again->first_id : record_next_id() };
+	bool good = false;
 
 	batch_plan(&batch, late.session, modules);
 	if (batch.nplans) {
 		batch_load(&batch, late.session);
-		err = record_grow(batch.next_id);
-		if (!err)
-			err = batch_record(&batch, late.batches++, &why);
-		if (err)
-			config_complain("%s: not traced: %s", batch.plans[0].module->path, why);
-		else
-			batch_patch(&batch, late.session);
+		good = again ? batch.next_id == again->first_id + again->nids
+			     : !record_new(&batch);
 	}
-	for (size_t i = 0; !err && i < batch.nplans; i++)
+	if (good)
+		batch_patch(&batch, late.session);
+	for (size_t i = 0; good && i < batch.nplans; i++)
 		remember(&batch.plans[i]);
 	batch_free(&batch);
+	return good;
+}
+
+/* A module has come back: its patches are known if it is where it was, else its ids are. */
+static bool trace_again(const struct module *m, const struct known *k)
+{
+	const struct patch_how how = { .page = late.session->settings.page };
+	struct module copy = *m;
+	const struct modules one = { .list = &copy, .count = 1 };
+
+	if (k == find(m))
+		return !patch_store(k->patches, k->npatches, NULL, &how);
+	return trace_these(&one, k);
 }
 
 /* Leave in @modules those that have come and are to be planned. */
 static void keep_new(struct modules *modules)
 {
-	const struct patch_how how = { .page = late.session->settings.page };
 	size_t n = 0;
 
 	for (struct known *k = late.known; k; k = k->next)
@@ -126,12 +160,10 @@ static void keep_new(struct modules *modules)
 		struct known *k = find(m);
 		bool was_loaded = k && k->loaded;
 
+		if (!was_loaded)
+			k = find_build(m);
 		note(m);
-		if (was_loaded)
-			continue;
-		if (k && has_build_id(k, m))
-			patch_store(k->patches, k->npatches, NULL, &how);
-		else
+		if (!was_loaded && !(k && trace_again(m, k)))
 			modules->list[n++] = *m;
 	}
 	modules->count = n;
@@ -153,7 +185,7 @@ ARCH_ALIGNS_STACK void late_changed(void)
 		&& !modules_find(&modules, &maps, late.session->phdr, late.session->phnum, &arena)) {
 		keep_new(&modules);
 		if (modules.count)
-			trace_new(&modules);
+			trace_these(&modules, NULL);
 	}
 	arena_free(&arena);
 	late.busy = false;

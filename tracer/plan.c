@@ -595,6 +595,8 @@ int plan_image(struct plan *plan, const struct plan_settings *settings, const ch
 	}
 	if (!err)
 		err = add_traps(plan);
+	plan->first_id = first_id;
+	plan->nids = *next_id - first_id;
 	if (!err)
 		return 0;
 	*next_id = first_id;

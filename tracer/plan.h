@@ -42,6 +42,7 @@ struct plan {
 	struct plan_function *functions; /* the wanted ones, by address */
 	size_t count;
 	size_t patchable; /* those that have a site */
+	uint32_t first_id, nids; /* of its recorded functions, without gaps */
 	struct isa_patch *patches; /* sorted */
 	size_t npatches;
 	void *image; /* loader's handle; NULL: none */

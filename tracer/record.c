@@ -19,7 +19,7 @@
 #define PAGE	    4096ul
 #define IMAGES_MAX  10000 /* of one process, by exec */
 #define AHEAD_MAX   256	  /* thread blocks mapped in advance, */
-#define AHEAD_BYTES (128ul << 20) /* and their bytes */
+#define AHEAD_BYTES (1ul << 30) /* and their bytes, of address space and of a sparse file */
 #define THREAD_SIZE ((sizeof(struct thread_header) + 63) & ~63ul)
 
 /* What a fork must take away: a child's calls must not count in its parent's files. */
@@ -541,6 +541,17 @@ static void remove_images(void)
 	}
 }
 
+/* The file has room for threads that never came; should one come now, it makes its own. */
+static void cut_off(const struct counts_header *h)
+{
+	lock();
+	if (rec.nahead > h->nblocks)
+		rec.nahead = h->nblocks;
+	str_print(rec.path, sizeof(rec.path), "%s/%s.counts", rec.data, rec.name);
+	sys_call(SYS_truncate, rec.path, h->header_size + (uint64_t)h->nblocks * h->block_size);
+	unlock();
+}
+
 /* @sp: the frames below are gone. */
 static void flush_calls(uint64_t sp)
 {
@@ -564,6 +575,7 @@ void record_end(int status)
 		flush_calls((uint64_t)__builtin_frame_address(0));
 		h->last = anchor();
 		remove_images();
+		cut_off(h);
 	}
 	h->status = status & 0xff;
 	__atomic_store_n(&h->end, FORMAT_END_EXIT, __ATOMIC_RELEASE);

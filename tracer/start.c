@@ -12,7 +12,7 @@
 #include <elf.h>
 #include <sys/resource.h>
 
-#define LATER_IDS 32768 /* functions of modules that may be loaded later */
+#define LATER_IDS 131072 /* functions of modules that may be loaded later */
 
 /* Stays: later modules need it. The environment may change, so nothing refers to it. */
 static struct session session;
