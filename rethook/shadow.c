@@ -139,6 +139,17 @@ static uint64_t since(const struct shadow_entry *e, uint64_t now)
 	return now > e->start ? now - e->start : 0;
 }
 
+/* Does no call of the same function enclose it? */
+static bool is_outermost(const struct shadow_entry *e)
+{
+	const struct shadow_entry *p = (const struct shadow_entry *)e->parent;
+
+	for (int n = 0; p && n < CHAIN_MAX; n++, p = (const struct shadow_entry *)p->parent)
+		if (p->slot && p->func == e->func && p->owner == e->owner)
+			return false;
+	return true;
+}
+
 /* @e takes no more time from now on. What the enclosing call waited is not its own. */
 static void add_time(struct func_record *r, struct shadow_entry *e, uint64_t took)
 {
@@ -146,10 +157,12 @@ static void add_time(struct func_record *r, struct shadow_entry *e, uint64_t too
 
 	if (parent && parent->slot > e->slot)
 		parent->child += took;
-	if (!(e->flags & FLAG_SETTLED))
-		r->depth--;
-	if ((int64_t)r->depth <= 0)
+	if (is_outermost(e)) {
 		r->total += took;
+		r->depth = 0; /* handlers that leave by longjmp may have disturbed it */
+	} else if (!(e->flags & FLAG_SETTLED)) {
+		r->depth--;
+	}
 	r->self += took > e->child ? took - e->child : 0;
 }
 

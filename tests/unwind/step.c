@@ -124,11 +124,10 @@ static uint64_t peek(pid_t tid, uint64_t addr)
 	return (uint64_t)ptrace(PTRACE_PEEKDATA, tid, addr, 0);
 }
 
-static void unwind(pid_t tid, void *upt, struct chain *chain)
+static void unwind(void *upt, struct chain *chain)
 {
 	unw_cursor_t cursor;
 
-	(void)tid;
 	chain->count = 0;
 	if (unw_init_remote(&cursor, space, upt))
 		return;
@@ -174,7 +173,7 @@ static void print_chain(void *upt, const char *title, const struct chain *chain)
 }
 
 /* The frames of @chain from index @from on are those of the reference from @index on. NULL or what
- * is wrong; *@short when some are missing at the end. */
+ * is wrong; *@ends_early when some are missing at the end. */
 static const char *same_from(const struct scenario *s, const struct chain *chain, int from,
 	int index, bool *ends_early)
 {
@@ -217,7 +216,7 @@ static void check(struct scenario *s, void *upt, const struct user_regs_struct *
 	const char *wrong;
 	bool ends_early;
 
-	unwind(s->tid, upt, &chain);
+	unwind(upt, &chain);
 	wrong = judge(s, &chain, in_caller, &ends_early);
 	if (!wrong && ends_early && where == TRACER)
 		s->early++;
@@ -255,7 +254,7 @@ static bool begin(struct scenario *s, void *upt, const struct user_regs_struct *
 	read_name(s, regs->rdi);
 	s->caller = regs->rsi;
 	s->which = regs->rdx;
-	unwind(s->tid, upt, &chain);
+	unwind(upt, &chain);
 	for (i = 0; i < chain.count; i++)
 		if (start_of(upt, chain.frames[i].ip - (i > 0)) == s->caller)
 			break;
