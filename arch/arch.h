@@ -360,6 +360,9 @@ extern const bool arch_slot_in_memory;
 uint64_t arch_trap_site(const void *context);
 void arch_set_pc(void *context, uint64_t pc);
 
+/* Where a signal handler returns to: rt_sigreturn(2). */
+void arch_signal_return(void);
+
 /* Integer argument 0 or 1 of the call that a slow_frame was made for. */
 uint64_t arch_argument(const struct slow_frame *frame, unsigned n);
 

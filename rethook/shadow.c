@@ -336,6 +336,17 @@ static struct shadow_thread *find_elsewhere(const struct shadow_thread *t, uint6
 	return NULL;
 }
 
+/* A frame that was taken for gone is left now: its thread has ended, or its slot was used again. */
+static void reopen(struct shadow_entry *e, enum outcome outcome)
+{
+	struct func_record *r = (struct func_record *)(e->owner & ~CLOSED_OWNER) + e->func;
+
+	if (outcome == UNWOUND || !thread_of_records(e->owner & ~CLOSED_OWNER))
+		return;
+	add(&r->unwound, (uint64_t)-1);
+	add(&r->returned, 1);
+}
+
 /*
  * The return address is a return point: a function was left by a jump to this one, and goes on in
  * its place, with its return address. The detour of either returns through the same slot.
@@ -349,7 +360,11 @@ static void tail_call(struct shadow_thread *t, struct slow_frame *f)
 		return; /* an entry that was given up; the return points take turns */
 	if (claim(e))
 		close_call(t, e, RETURNED);
+	else if (e->flags & FLAG_CLOSED)
+		reopen(e, RETURNED);
 	f->ret = e->ret;
+	if (arch_slot_in_memory)
+		*(uint64_t *)f->slot = f->ret; /* until the call of the body: for unwinders */
 	if (owner != t)
 		mirror_free_foreign(&owner->node, e, f->slot);
 }
@@ -549,17 +564,6 @@ static struct shadow_entry *find_returning(struct shadow_thread *t, const struct
 			e = NULL;
 	}
 	return e;
-}
-
-/* A frame that was taken for gone is left now: its thread has ended, or its slot was used again. */
-static void reopen(struct shadow_entry *e, enum outcome outcome)
-{
-	struct func_record *r = (struct func_record *)(e->owner & ~CLOSED_OWNER) + e->func;
-
-	if (outcome == UNWOUND || !thread_of_records(e->owner & ~CLOSED_OWNER))
-		return;
-	add(&r->unwound, (uint64_t)-1);
-	add(&r->returned, 1);
 }
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "plan.h"
 #include "demangle.h"
+#include "lsda.h"
 #include "runtimes.h"
 #include "trap.h"
 #include "watch.h"
@@ -294,12 +295,14 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 {
 	const struct symbol *s = f->symbol;
 	struct isa_site *site = &f->site;
+	uint64_t pad, window;
 
 	if (s->reason && !entry_only_reason(s->reason)) {
 		refuse(site, s->reason);
 		return;
 	}
 	plan->code.isa->site(&plan->code, f->index, site);
+	window = site->len < 5 ? 5 : site->len;
 	if (site->choice == SITE_REFUSED && settings->trap
 		&& (site->reason == REASON_TOO_SHORT || site->reason == REASON_JUMP_INSIDE)
 		&& site->len) {
@@ -308,7 +311,12 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 	}
 	if (site->choice == SITE_REFUSED)
 		return;
-	if (!memory_agrees(plan, s->start, (size_t)site->offset + (site->len < 5 ? 5 : site->len))
+	if (s->fde && s->fde->lsda
+		&& lsda_pads(&plan->elf, s->fde, s->start, s->start + site->offset + window, &pad, 1)) {
+		refuse(site, REASON_FRAGMENT);
+		return;
+	}
+	if (!memory_agrees(plan, s->start, site->offset + window)
 		|| (site->choice == SITE_HOP && !memory_agrees(plan, site->hop, 5))) {
 		refuse(site, REASON_MEMORY_DIFFERS);
 		return;

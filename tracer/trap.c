@@ -14,17 +14,27 @@ static struct {
 	struct arena arena;
 } traps;
 
-/* libc's: it knows how a handler returns. Called before anything is patched. */
-int sigaction(int signal, const struct sigaction *action, struct sigaction *old);
+/* The kernel's struct sigaction: rt_sigaction(2). */
+struct action {
+	void (*handler)(int, siginfo_t *, void *);
+	uint64_t flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+#define SA_RESTORER 0x04000000
+
+static long set_action(const struct action *action, struct action *old)
+{
+	return sys_call(SYS_rt_sigaction, SIGTRAP, action, old, 8);
+}
 
 bool trap_possible(void)
 {
-	struct sigaction old;
+	struct action old = { 0 };
 	uint64_t blocked = 0;
 
 	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked, 8);
-	return !(blocked & 1ull << (SIGTRAP - 1)) && !sigaction(SIGTRAP, NULL, &old)
-		&& !(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL;
+	return !(blocked & 1ull << (SIGTRAP - 1)) && !set_action(NULL, &old) && !old.handler;
 }
 
 int trap_add(uint64_t site, uint64_t detour)
@@ -71,7 +81,7 @@ static uint64_t detour_of(uint64_t site)
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
 	uint64_t detour = detour_of(arch_trap_site(context));
-	struct sigaction dfl = { .sa_handler = SIG_DFL };
+	struct action dfl = { 0 };
 
 	(void)info;
 	if (detour) {
@@ -79,17 +89,17 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 		return;
 	}
 	/* Somebody else's: what would have happened without us. */
-	sigaction(signal, &dfl, NULL);
+	set_action(&dfl, NULL);
 	sys_call(SYS_tgkill, sys_getpid(), sys_gettid(), signal);
 }
 
 int trap_ready(void)
 {
-	struct sigaction action = { .sa_sigaction = on_trap,
-		.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART };
+	struct action action = { .handler = on_trap, .restorer = arch_signal_return,
+		.flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART | SA_RESTORER };
 
 	if (!traps.count)
 		return 0;
 	mem_sort(traps.list, traps.count, sizeof(*traps.list), compare_sites);
-	return sigaction(SIGTRAP, &action, NULL) ? -EINVAL : 0;
+	return (int)set_action(&action, NULL);
 }

@@ -415,10 +415,8 @@ static int image_detour_symbols(
 {
 	int err = image_symbol(im, STB_GLOBAL, name, "@ftr", start, d->size);
 
-	/* Visible symbols inside a detour would make gdb's "finish" stop in the wrong place. */
-	if (!err && d->ret)
-		err = image_symbol(im, STB_LOCAL, name, "@ftr.return", start + d->ret,
-			(d->body > d->ret ? d->body : d->size) - d->ret);
+	/* One that begins at the return point would make gdb's "finish" run away: the frame there,
+	 * looked up at the address before, would be another function's. */
 	if (!err && d->body)
 		err = image_symbol(im, STB_LOCAL, name, "@ftr.body", start + d->body,
 			(d->ret > d->body ? d->ret : d->size) - d->body);
