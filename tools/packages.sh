@@ -10,7 +10,7 @@ set -eu
 
 build='cmake ninja-build gcc libc6-dev pkg-config libzydis-dev libiberty-dev file dpkg-dev'
 test="$build g++ clang libclang-rt-14-dev libcriterion-dev python3 binutils elfutils gdb
-perl python3.11 lua5.4 sqlite3 git tcl make"
+libunwind-dev procps perl python3.11 lua5.4 sqlite3 git tcl make"
 
 case "${1:-}" in
 build) wanted=$build ;;

@@ -410,19 +410,6 @@ uint64_t image_next(const struct image *im, uint8_t **out)
 	return im->base + im->used[IMAGE_TEXT];
 }
 
-static int image_detour_symbols(
-	struct image *im, const struct isa_detour *d, const char *name, uint64_t start)
-{
-	int err = image_symbol(im, STB_GLOBAL, name, "@ftr", start, d->size);
-
-	/* One that begins at the return point would make gdb's "finish" run away: the frame there,
-	 * looked up at the address before, would be another function's. */
-	if (!err && d->body)
-		err = image_symbol(im, STB_LOCAL, name, "@ftr.body", start + d->body,
-			(d->ret > d->body ? d->ret : d->size) - d->body);
-	return err;
-}
-
 int image_add(struct image *im, const struct isa_detour *d, const char *name, uint64_t fallback)
 {
 	uint64_t start = im->used[IMAGE_TEXT];
@@ -438,7 +425,8 @@ int image_add(struct image *im, const struct isa_detour *d, const char *name, ui
 		name = made_up;
 	}
 	memcpy(before, im->used, sizeof(before));
-	err = image_detour_symbols(im, d, name, start);
+	/* One symbol for the whole: others inside would mislead debuggers, and double the names. */
+	err = image_symbol(im, STB_GLOBAL, name, "@ftr", start, d->size);
 	if (!err)
 		err = image_frames(im, start, d->ranges, d->nranges);
 	if (!err)

@@ -53,8 +53,8 @@ const struct isa_common *image_common(const struct image *im);
 uint64_t image_next(const struct image *im, uint8_t **out);
 
 /*
- * Keep the detour that was written at image_next(). It gets the symbol `@name@ftr`, and a local one
- * for its body; @name NULL stands for `sub_` and @fallback in hexadecimal.
+ * Keep the detour that was written at image_next(). It gets the symbol `@name@ftr`, over all of it;
+ * @name NULL stands for `sub_` and @fallback in hexadecimal.
  * 0; -ENOSPC: the image would outgrow its room; -ENOMEM; -EINVAL: @d is not within its own size.
  * After a failure the image is as before.
  */

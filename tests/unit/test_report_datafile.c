@@ -248,7 +248,7 @@ Test(report_datafile, refuses_damaged_counts)
 		DAMAGE(counts_header, thread_size, 0, "do not fit"),
 		DAMAGE(counts_header, thread_size, 65, "do not fit"),
 		DAMAGE(counts_header, thread_size, UINT32_MAX & ~63, "do not fit"),
-		DAMAGE(counts_header, nbatches, 65, "65 batches"),
+		DAMAGE(counts_header, nbatches, 513, "513 batches"),
 		DAMAGE(counts_header, nbatches, UINT32_MAX, "batches"),
 		DAMAGE(counts_header, batches[0].first_id, UINT32_MAX, "batch 0"),
 		DAMAGE(counts_header, batches[0].count, UINT32_MAX, "batch 0"),
@@ -315,7 +315,7 @@ Test(report_datafile, survives_a_shrinking_file)
 	cr_assert(!datafile_open_counts(&counts, fd, COUNTS, &fault), "%s", fault.text);
 	made_write(dir, COUNTS, bytes, FORMAT_HEADER_SIZE + 100);
 	cr_expect_eq(datafile_read_block(&counts, 0, 2, &block, &fault), -1);
-	cr_expect_str_eq(fault.text, "cut off at 16484 bytes");
+	cr_expect_str_eq(fault.text, "cut off at 65636 bytes");
 	datafile_free_block(&block);
 	datafile_close_counts(&counts);
 	free(bytes);
