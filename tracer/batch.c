@@ -87,16 +87,14 @@ static uint64_t address_of(const struct plan *plan, const char *name)
 	return 0;
 }
 
-/* Sanitizers' runtimes. Their dlopen must be called, or they meet its allocations unprepared. */
+/* ThreadSanitizer's runtime, which has the program's malloc and has not been started yet. */
 void __tsan_init(void) __attribute__((weak));
-void __asan_init(void) __attribute__((weak));
-void __msan_init(void) __attribute__((weak));
 
 /* The loader's calls as libc has them, whatever the program calls by these names. */
 static void find_loader(const struct batch *batch)
 {
-	if (__tsan_init || __asan_init || __msan_init)
-		return;
+	if (__tsan_init)
+		__tsan_init();
 	for (size_t i = 0; i < batch->nall; i++) {
 		const struct plan *plan = &batch->plans[i];
 		struct image_loader found;
