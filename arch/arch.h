@@ -126,8 +126,7 @@ struct isa_site {
 	uint8_t choice; /* enum site_choice */
 	uint8_t reason; /* enum site_reason: why refused, or why entry only */
 	bool entry_only;
-	bool flags_in;	/* condition flags are live at the entry */
-	bool flags_out; /* a caller reads condition flags after the return */
+	bool flags_in;	/* condition flags at the entry are used, or returned */
 	uint8_t offset; /* of the patch from the function's start */
 	uint8_t len;	/* of the window: bytes displaced from start + offset on */
 	uint64_t hop;	/* SITE_HOP, SITE_ISLAND: address of the padding used */

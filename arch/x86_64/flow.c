@@ -2,12 +2,11 @@
 /*
  * What functions hand on to each other.
  *
- * A function that ends with a jump to another gives it its own return address, and its caller the
- * other's flags. So a function is hooked at its entry only when it ends, directly or over others,
- * in one that must see its caller's own return address: setjmp would keep our return point as the
- * place to come back to, and come back twice. And flags that a caller reads after a call are those
- * of the last function in such a row. Flags that come in may be read first by a function that is
- * called or jumped to.
+ * A function that ends with a jump to another gives it its own return address. So a function is
+ * hooked at its entry only when it ends, directly or over others, in one that must see its caller's
+ * own return address: setjmp would keep our return point as the place to come back to, and come
+ * back twice. Flags that come in may be read, or returned, first by a function that is called or
+ * jumped to.
  *
  * The scan notes every place where a function may go on in another, without a look at whether
  * there is an instruction at all: nearly none of them matters, and those that do are decoded here.
@@ -81,7 +80,8 @@ static size_t entered_at(const struct isa_module *module, uint64_t addr)
 	return index;
 }
 
-bool x86_flow_reads_flags(const struct isa_module *module, uint64_t addr)
+/* Is @addr the entry of a function that needs its caller's condition flags? */
+static bool needs_flags(const struct isa_module *module, uint64_t addr)
 {
 	size_t index;
 
@@ -283,39 +283,18 @@ static void set_keeps(const struct isa_module *module, size_t index, uint8_t rea
 	}
 }
 
-/* So do functions that it runs into. */
-static void set_flags_out(const struct isa_module *module, size_t index)
-{
-	struct x86_func *state = state_of(module, index);
-
-	for (;; index++, state++) {
-		state->facts |= FACT_FLAGS_OUT;
-		if (!runs_on(module, index) || state[1].facts & FACT_FLAGS_OUT)
-			return;
-	}
-}
-
-/* One link: what its target is makes the function entry only, or who reads the function's flags
- * reads the target's. True: this is news. */
+/* One link: what its target is may make the function entry only. True: this is news. */
 static bool follow_link(struct reader *r, const struct x86_link *link)
 {
 	const struct isa_module *module = r->module;
-	struct x86_func *from = state_of(module, link->index);
-	uint8_t reason = REASON_NONE;
-	size_t to = module->nfuncs;
+	uint8_t reason;
 
-	if (!link->call && !from->keeps)
-		reason = target_reason(module, link->target);
-	if (from->facts & FACT_FLAGS_OUT)
-		to = entered_at(module, link->target);
-	if (to < module->nfuncs && state_of(module, to)->facts & FACT_FLAGS_OUT)
-		to = module->nfuncs;
-	if ((!reason && to == module->nfuncs) || !is_link(r, link))
+	if (state_of(module, link->index)->keeps)
 		return false;
-	if (reason)
-		set_keeps(module, link->index, reason);
-	if (to < module->nfuncs)
-		set_flags_out(module, to);
+	reason = target_reason(module, link->target);
+	if (!reason || !is_link(r, link))
+		return false;
+	set_keeps(module, link->index, reason);
 	return true;
 }
 
@@ -330,7 +309,7 @@ static bool follow_all(struct reader *r)
 	return news;
 }
 
-/* Flags that come in go on, unread, to where state->flows says. */
+/* Flags that come in go on to where state->flows says. */
 static bool follow_flags(const struct isa_module *module)
 {
 	bool news = false;
@@ -339,12 +318,21 @@ static bool follow_flags(const struct isa_module *module)
 		struct x86_func *state = state_of(module, i);
 
 		if (state->facts & FACT_FLAGS_IN || !state->flows ||
-			!x86_flow_reads_flags(module, state->flows))
+			!needs_flags(module, state->flows))
 			continue;
 		set_flags_in(module, i);
 		news = true;
 	}
 	return news;
+}
+
+/* Does funcs[index] jump, with flags that are its caller's, to code that nobody has looked at? */
+static bool flags_escape(const struct isa_module *module, size_t index)
+{
+	const struct x86_func *state = state_of(module, index);
+
+	return state->facts & FACT_FLAGS_JUMP &&
+		entered_at(module, state->flows) == module->nfuncs;
 }
 
 void x86_flow_begin(const struct isa_module *module)
@@ -353,7 +341,7 @@ void x86_flow_begin(const struct isa_module *module)
 
 	for (size_t i = 0; i < module->nfuncs; i++) {
 		state_of(module, i)->keeps = module->funcs[i].keeps;
-		if (state_of(module, i)->facts & FACT_FLAGS_IN) {
+		if (state_of(module, i)->facts & FACT_FLAGS_IN || flags_escape(module, i)) {
 			set_flags_in(module, i);
 			news = true;
 		}
@@ -378,9 +366,7 @@ int x86_flow_settle(const struct isa_module *module)
 			state->keeps = REASON_NONE;
 		if (state->keeps)
 			set_keeps(module, i, state->keeps);
-		if (state->facts & FACT_FLAGS_OUT)
-			set_flags_out(module, i);
-		news |= state->keeps || state->facts & FACT_FLAGS_OUT;
+		news |= state->keeps != REASON_NONE;
 	}
 	for (int round = 0; news && round < FLOW_ROUNDS; round++)
 		news = follow_all(&reader);

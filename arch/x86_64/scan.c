@@ -18,8 +18,6 @@
 
 #include <errno.h>
 
-#define AFTER_CALL_MAX 8 /* instructions between a call and what uses its flags */
-
 enum class {
 	CLASS_REL8 = 1 << 0,
 	CLASS_REL32 = 1 << 1,
@@ -265,10 +263,9 @@ static bool to_window(const struct scanner *s, const struct range *r, uint64_t t
 	return at < r->text->size ? has_bit(r->map->windows, at) : in_window(s, target);
 }
 
-static void add_link(struct scanner *s, const struct range *r, size_t field, uint64_t target,
-	bool call)
+static void add_link(struct scanner *s, const struct range *r, size_t field, uint64_t target)
 {
-	const struct x86_link link = { r->text->addr + field, target, (uint32_t)r->index, call };
+	const struct x86_link link = { r->text->addr + field, target, (uint32_t)r->index };
 
 	if (r->index < s->module->nfuncs)
 		x86_flow_add(s->module, &link);
@@ -320,99 +317,8 @@ static void meet_rel8(struct scanner *s, struct range *r, size_t p)
 		return;
 	target = r->text->addr + p + 2 + (int64_t)(int8_t)r->text->bytes[p + 1];
 	if (leaves(s, r, target) && is_entry_near(s, r, target))
-		add_link(s, r, p + 1, target, false);
+		add_link(s, r, p + 1, target);
 	meet_branch(s, r, p + 1, target, false);
-}
-
-/* Length of a mov, lea, push, pop, leave or nop in one of their usual forms, else 0. Reads 12 bytes
- * at most. */
-static size_t plain_len(const uint8_t *code)
-{
-	size_t at = (code[0] & 0xf0) == 0x40;
-	uint8_t op = code[at];
-
-	if ((op & 0xf0) == 0x50 || op == 0xc9 || op == 0x90)
-		return at + 1;
-	if ((op & 0xf8) == 0xb8 && !(at && code[0] & 8))
-		return at + 5;
-	if (op == 0xc7 && !(code[at + 1] & 0x38))
-		return at + 5 + x86_modrm_len(code + at + 1, 8);
-	/* movzx and movsx, nop */
-	if (op == 0x0f && ((code[at + 1] & 0xf6) == 0xb6 || code[at + 1] == 0x1f))
-		return at + 2 + x86_modrm_len(code + at + 2, 8);
-	if ((op & 0xfc) != 0x88 && op != 0x8d && op != 0x63)
-		return 0;
-	return at + 1 + x86_modrm_len(code + at + 1, 8);
-}
-
-/* Can an instruction that begins like this use condition flags? */
-static bool may_read_flags(const uint8_t *code)
-{
-	uint8_t op = code[(code[0] & 0xf0) == 0x40];
-
-	if (op == 0x0f)
-		op = code[1 + ((code[0] & 0xf0) == 0x40)] & 0xf0;
-	else if ((op & 0xf0) == 0x80)
-		return op <= 0x83 && (code[1 + ((code[0] & 0xf0) == 0x40)] & 0x30) == 0x10;
-	return (op & 0xf0) == 0x70 || (op & 0xf0) == 0x10 || op == 0x9c || op == 0x9f ||
-		op == 0x40 || op == 0x80 || op == 0x90 || op == 0xf5 || (op & 0xfe) == 0xe0 ||
-		(op & 0xfc) == 0xd0 || (op & 0xfe) == 0xc0;
-}
-
-enum after {
-	AFTER_NOTHING,
-	AFTER_READ,   /* condition flags are used that were not set */
-	AFTER_RETURN, /* it goes on to the caller's own return address */
-};
-
-/* What becomes of the condition flags that a call returns to offset @p with. */
-static enum after after_call(const struct scanner *s, const struct range *r, size_t p)
-{
-	const struct isa_text *text = r->text;
-	struct insn insn;
-
-	for (int n = 0; n <= AFTER_CALL_MAX && p < text->size && text->size - p >= 16; n++) {
-		const uint8_t *code = text->bytes + p;
-		size_t len = plain_len(code);
-
-		if (len)
-			p += len;
-		else if (*code == 0xeb)
-			p += 2 + (size_t)(int8_t)code[1];
-		else if (*code == 0xe9)
-			p += 5 + (size_t)read_s32(code + 1);
-		else if (*code == 0xe8)
-			return x86_flow_reads_flags(s->module,
-				       text->addr + p + 5 + (int64_t)read_s32(code + 1))
-				? AFTER_READ
-				: AFTER_NOTHING;
-		else if (*code == 0xc3)
-			return AFTER_RETURN;
-		else if (may_read_flags(code) && decoder_read(code, text->size - p, &insn) &&
-			insn.reads)
-			return AFTER_READ;
-		else
-			return AFTER_NOTHING;
-	}
-	return AFTER_NOTHING;
-}
-
-static void meet_call(struct scanner *s, struct range *r, size_t p, uint64_t target)
-{
-	enum after after;
-	size_t callee;
-
-	if (target - s->low >= s->span)
-		return;
-	note_start(s, target, FACT_REFERRED);
-	after = after_call(s, r, p + 5);
-	if (after == AFTER_RETURN)
-		add_link(s, r, p + 1, target, true);
-	if (after != AFTER_READ || !is_branch_field(&r->cursor, p + 1))
-		return;
-	callee = x86_func_at(s->module, target);
-	if (callee < s->module->nfuncs && s->module->funcs[callee].start == target)
-		s->scan->funcs[callee].facts |= FACT_FLAGS_OUT;
 }
 
 /* A call into the middle of its own function that finds its return address there: the target of
@@ -440,9 +346,9 @@ static void meet_rel32(struct scanner *s, struct range *r, size_t p)
 	target = r->text->addr + p + 5 + (int64_t)read_s32(r->text->bytes + p + 1);
 	if (call) {
 		meet_own_call(s, r, p, target);
-		meet_call(s, r, p, target);
+		note_start(s, target, FACT_REFERRED);
 	} else if (leaves(s, r, target)) {
-		add_link(s, r, p + 1, target, false);
+		add_link(s, r, p + 1, target);
 	}
 	meet_branch(s, r, p + 1, target, call);
 }
@@ -458,7 +364,7 @@ static void meet_escape(struct scanner *s, struct range *r, size_t p)
 	if (target != r->start)
 		note_start(s, target, FACT_BRANCHED_TO);
 	if (leaves(s, r, target))
-		add_link(s, r, p + 2, target, false);
+		add_link(s, r, p + 2, target);
 	meet_branch(s, r, p + 2, target, false);
 }
 

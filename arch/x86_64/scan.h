@@ -12,7 +12,7 @@ enum x86_fact {
 	FACT_LOOPS = 1 << 0,	    /* jumps to its own entry */
 	FACT_READS_RETURN = 1 << 1, /* uses its return address other than by returning */
 	FACT_FLAGS_IN = 1 << 2,
-	FACT_FLAGS_OUT = 1 << 3,
+	FACT_FLAGS_JUMP = 1 << 3, /* jumps, not calls, to where @flows says */
 	FACT_SWITCHES = 1 << 4,	  /* has an indirect jump through a register */
 	FACT_REFERRED = 1 << 5,	  /* called directly, or its address is taken */
 	FACT_BRANCHED_TO = 1 << 6, /* by a conditional jump of another function */
@@ -45,13 +45,11 @@ struct x86_map {
 	uint8_t *marked;    /* flow.c cares for who goes here */
 };
 
-/* A place in funcs[index] that may be a branch to another function, or a call followed by nothing
- * but a return. */
+/* A place in funcs[index] that may be a branch to another function. */
 struct x86_link {
 	uint64_t field; /* address of its displacement */
 	uint64_t target;
 	uint32_t index;
-	bool call;
 };
 
 #define X86_LINKS 1024
@@ -78,9 +76,6 @@ size_t x86_func_at(const struct isa_module *module, uint64_t addr);
  * nothing calls it or takes its address? */
 bool x86_scan_jumped_to(const struct isa_module *module, size_t index);
 
-/* Length of a ModRM byte with its SIB byte and displacement, or 0 when @room does not hold them. */
-size_t x86_modrm_len(const uint8_t *modrm, size_t room);
-
 /* Length of the nop that begins at @code, or 0. */
 size_t x86_nop_len(const uint8_t *code, size_t room);
 
@@ -92,9 +87,6 @@ void x86_site_probe(const struct isa_module *module, size_t index);
 
 /* Once all functions are probed: mark what the scan is to look out for. */
 void x86_flow_begin(const struct isa_module *module);
-
-/* Is @addr the entry of a function that may use its caller's condition flags? */
-bool x86_flow_reads_flags(const struct isa_module *module, uint64_t addr);
 
 /* jmp *slot(%rip) at offset @at: why no return point may be handed to the slot's function, or 0. */
 uint8_t x86_flow_stub(const struct isa_module *module, const struct isa_text *text, size_t at);

@@ -42,7 +42,8 @@ static struct code code_of(const struct isa_module *module, const struct isa_fun
 	return code;
 }
 
-size_t x86_modrm_len(const uint8_t *modrm, size_t room)
+/* Length of a ModRM byte with its SIB byte and displacement, or 0 when @room does not hold them. */
+static size_t modrm_len(const uint8_t *modrm, size_t room)
 {
 	uint8_t mod, base;
 	size_t len = 1;
@@ -74,7 +75,7 @@ size_t x86_nop_len(const uint8_t *code, size_t room)
 		return at + 1;
 	if (room - at < 3 || code[at] != 0x0f || code[at + 1] != 0x1f)
 		return 0;
-	operand = x86_modrm_len(code + at + 2, room - at - 2);
+	operand = modrm_len(code + at + 2, room - at - 2);
 	at += 2 + operand;
 	return operand && at <= 15 ? at : 0;
 }
@@ -227,12 +228,18 @@ static uint64_t runs_into(const struct isa_module *module, const struct isa_func
 	return func[1].start;
 }
 
+/* Does it return, or may it do so where it branches to? */
+static bool may_return(const struct insn *insn)
+{
+	return insn->kind == INSN_RETURN || insn->kind == INSN_BRANCH || insn->kind == INSN_LOOP;
+}
+
 /*
- * Does the function use condition flags that its caller has set? *@flows is set where it takes
- * them to another function instead.
+ * Does the function use condition flags that its caller has set, or return with some of them? Yes
+ * where this cannot be told. state->flows is set where it takes them to another function instead.
  */
-static bool reads_flags(const struct isa_module *module, const struct isa_func *func,
-	struct walk *walk, uint64_t *flows)
+static bool needs_flags(const struct isa_module *module, const struct isa_func *func,
+	struct walk *walk, struct x86_func *state)
 {
 	uint16_t written = 0;
 	unsigned int n = 0;
@@ -243,10 +250,10 @@ static bool reads_flags(const struct isa_module *module, const struct isa_func *
 		uint64_t target;
 
 		if (!insn && at == walk->code->size)
-			*flows = runs_into(module, func);
+			state->flows = runs_into(module, func);
 		if (!insn)
-			return false;
-		if (insn->reads & ~written)
+			return state->flows == 0;
+		if (insn->reads & ~written || may_return(insn))
 			return true;
 		written |= insn->writes;
 		if (written == INSN_FLAGS || insn->kind == INSN_CALL_INDIRECT)
@@ -255,7 +262,9 @@ static bool reads_flags(const struct isa_module *module, const struct isa_func *
 		target = func->start + at + (int64_t)insn->rel;
 		if (insn->kind == INSN_CALL ||
 			(insn->kind == INSN_JUMP && target - func->start >= walk->code->size)) {
-			*flows = target;
+			state->flows = target;
+			if (insn->kind == INSN_JUMP)
+				state->facts |= FACT_FLAGS_JUMP;
 			return false;
 		}
 		if (insn->kind == INSN_JUMP) {
@@ -266,7 +275,7 @@ static bool reads_flags(const struct isa_module *module, const struct isa_func *
 			return false;
 		}
 	}
-	return false;
+	return true;
 }
 
 /* While code is followed: where it is, and where the return address is. */
@@ -385,7 +394,7 @@ void x86_site_probe(const struct isa_module *module, size_t index)
 		return;
 	}
 	probe_place(&code, &walk, state);
-	if (reads_flags(module, func, &walk, &state->flows))
+	if (needs_flags(module, func, &walk, state))
 		state->facts |= FACT_FLAGS_IN;
 	if (func->nrows == 0 && reads_return(&code))
 		state->facts |= FACT_READS_RETURN;
@@ -518,7 +527,6 @@ void x86_site(const struct isa_module *module, size_t index, struct isa_site *si
 		.choice = state->choice,
 		.reason = state->reason,
 		.flags_in = state->facts & FACT_FLAGS_IN,
-		.flags_out = state->facts & FACT_FLAGS_OUT,
 		.offset = state->offset,
 		.len = state->len,
 		.hop = state->hop,

@@ -37,7 +37,7 @@ struct row {
 	uint8_t index;	       /* of the one asked for */
 	uint8_t choice, reason;
 	uint8_t offset, len; /* len 0: do not care */
-	bool entry_only, flags_in, flags_out;
+	bool entry_only, flags_in;
 	uint8_t hop;	/* offset of the padding in the code */
 	uint8_t lands;	/* a pointer goes to this offset, if not 0 */
 	bool in_data;	/* ... and is known from data only */
@@ -110,7 +110,7 @@ static const struct row rows[] = {
 	{ .name = "padding is jumped to",
 		CODE("\x74\x01\xc3" PAD8),
 		FUNCS({ 0, 3, 0, 0, -1 }),
-		REFUSED(REASON_TOO_SHORT), .flags_in = true },
+		REFUSED(REASON_TOO_SHORT) },
 	{ .name = "padding too short",
 		CODE("\xc3\x90\x90\x90"),
 		FUNCS({ 0, 1, 0, 0, -1 }),
@@ -281,48 +281,6 @@ static const struct row rows[] = {
 		CODE("\xb8\x0f\x00\x00\x00\x0f\x05"),
 		FUNCS({ 0, 7, 0, 0, -1 }),
 		REFUSED(REASON_SIGNAL_FRAME) },
-	{ .name = "adc at the entry",
-		CODE("\x48\x11\xd8\x90\x90\xc3"),
-		FUNCS({ 0, 6, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 5),
-		.flags_in = true },
-	{ .name = "jc behind moves",
-		CODE("\x48\x89\xf8\x73\x02\x31\xc0\xc3"),
-		FUNCS({ 0, 8, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 5),
-		.flags_in = true },
-	{ .name = "jc behind inc, which keeps the carry",
-		CODE("\xff\xc0\x90\x73\x02\x31\xc0\xc3"),
-		FUNCS({ 0, 8, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 5),
-		.flags_in = true },
-	{ .name = "jc behind a shift by %cl",
-		CODE("\xd3\xe0\x90\x73\x02\x31\xc0\xc3"),
-		FUNCS({ 0, 8, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 5),
-		.flags_in = true },
-	{ .name = "jc behind cmp",
-		CODE("\x39\xf7\x90\x73\x02\x31\xc0\xc3"),
-		FUNCS({ 0, 8, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 5) },
-	{ .name = "jc behind a call",
-		CODE("\xe8\x00\x10\x00\x00\x73\x02\x31\xc0\xc3"),
-		FUNCS({ 0, 10, 0, 0, -1 }),
-		GETS(SITE_ONE, REASON_NONE, 0, 5) },
-	{ .name = "jc behind a jump to it",
-		CODE("\xeb\x03\x31\xc0\xc3\x73\xfb\xc3"),
-		FUNCS({ 0, 8, 0, 0, -1 }),
-		REFUSED(REASON_JUMP_INSIDE),
-		.flags_in = true },
-	{ .name = "the caller uses the carry",
-		CODE("\xb8\x01\x00\x00\x00\xc3\xe8\xf5\xff\xff\xff\x48\x89\xc7\x72\x00" PAD8 PAD8),
-		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 32, 0, 0, -1 }),
-		GETS(SITE_ONE, REASON_NONE, 0, 5),
-		.flags_out = true },
-	{ .name = "the caller tests first",
-		CODE("\xb8\x01\x00\x00\x00\xc3\xe8\xf5\xff\xff\xff\x85\xc0\x72\x00" PAD8 PAD8),
-		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 31, 0, 0, -1 }),
-		GETS(SITE_ONE, REASON_NONE, 0, 5) },
 	{ .name = "reads its return address",
 		CODE("\x48\x8b\x04\x24\x90\xc3"),
 		FUNCS({ 0, 6, 0, 0, -1 }),
@@ -527,74 +485,6 @@ static const struct row rows[] = {
 		FUNCS({ 0, 1, 0, 0, -1 }, { 13, 23, 0, 0, -1 }),
 		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
 		.index = 1, .slot = REASON_READS_RETURN },
-	{ .name = "the caller hands the carry to another call",
-		CODE("\x48\x11\xd8\x90\x90\xc3\xe8\xf5\xff\xff\xff\x48\x89\x07\x48\x8b"
-		     "\x77\x08\x48\x8d\x57\x01\x53\xe8\xe4\xff\xff\xff\xc3\x0f\x1f\x84"
-		     "\x00\x00\x00\x00\x00\x0f\x1f\x84\x00\x00\x00\x00\x00"),
-		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 29, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
-		.flags_in = true, .flags_out = true },
-	{ .name = "the caller jumps to what uses the carry",
-		CODE("\xb8\x01\x00\x00\x00\xc3\xe8\xf5\xff\xff\xff\xeb\x01\x90\x89\xc7"
-		     "\x72\xfc\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f\x84\x00\x00"
-		     "\x00\x00\x00"),
-		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 19, 0, 0, -1 }),
-		GETS(SITE_ONE, REASON_NONE, 0, 0),
-		.flags_out = true },
-	{ .name = "the caller calls what uses no flags",
-		CODE("\xb8\x01\x00\x00\x00\xc3\xe8\xf5\xff\xff\xff\x89\xc7\xe8\xee\xff"
-		     "\xff\xff\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f\x84\x00\x00"
-		     "\x00\x00\x00"),
-		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 19, 0, 0, -1 }),
-		GETS(SITE_ONE, REASON_NONE, 0, 0) },
-	{ .name = "the caller's caller uses the carry",
-		CODE("\xb8\x01\x00\x00\x00\xc3\xe8\xf5\xff\xff\xff\x5b\xc3\xe8\xf4\xff"
-		     "\xff\xff\x0f\x92\xc0\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f"
-		     "\x84\x00\x00\x00\x00\x00"),
-		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 13, 0, 0, -1 }, { 13, 22, 0, 0, -1 }),
-		GETS(SITE_ONE, REASON_NONE, 0, 0),
-		.flags_out = true },
-	{ .name = "the caller of what jumps here uses the carry",
-		CODE("\xb8\x01\x00\x00\x00\xc3\x31\xf6\x0f\x1f\x00\xeb\xf3\xe8\xf4\xff"
-		     "\xff\xff\x0f\x92\xc0\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f"
-		     "\x84\x00\x00\x00\x00\x00"),
-		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 13, 0, 0, -1 }, { 13, 22, 0, 0, -1 }),
-		GETS(SITE_ONE, REASON_NONE, 0, 0),
-		.flags_out = true },
-	{ .name = "the caller of what runs into this uses the carry",
-		CODE("\x31\xf6\x0f\x1f\x00\xb8\x01\x00\x00\x00\xc3\xe8\xf0\xff\xff\xff"
-		     "\x0f\x92\xc0\xc3\x0f\x1f\x84\x00\x00\x00\x00\x00\x0f\x1f\x84\x00"
-		     "\x00\x00\x00\x00"),
-		FUNCS({ 0, 5, 0, 0, -1 }, { 5, 11, 0, 0, -1 }, { 11, 20, 0, 0, -1 }),
-		GETS(SITE_ONE, REASON_NONE, 0, 0),
-		.index = 1, .flags_out = true },
-	{ .name = "jumps to adc",
-		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x00\x48\x11\xd8\x90\x90\xc3"),
-		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 14, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
-		.flags_in = true },
-	{ .name = "jumps to what jumps to adc",
-		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x00\x48\x89\xf8\x48\x89\xf3\xeb\x00"
-		     "\x48\x11\xd8\x90\x90\xc3"),
-		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 16, 0, 0, -1 }, { 16, 22, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
-		.flags_in = true },
-	{ .name = "runs into adc",
-		CODE("\x48\x89\xf8\x48\x89\xf3\x48\x11\xd8\x90\x90\xc3"),
-		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 12, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
-		.flags_in = true },
-	{ .name = "calls adc first",
-		CODE("\x48\x89\xf8\x48\x89\xf3\xe8\x01\x00\x00\x00\xc3\x48\x11\xd8\x90"
-		     "\x90\xc3"),
-		FUNCS({ 0, 12, 0, 0, -1 }, { 12, 18, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
-		.flags_in = true },
-	{ .name = "tests and calls adc",
-		CODE("\x48\x89\xf8\x48\x89\xf3\x85\xc0\xe8\x01\x00\x00\x00\xc3\x48\x11"
-		     "\xd8\x90\x90\xc3"),
-		FUNCS({ 0, 14, 0, 0, -1 }, { 14, 20, 0, 0, -1 }),
-		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
 	{ .name = "adds to its return address",
 		CODE("\x48\x83\x04\x24\x02\xc3"),
 		FUNCS({ 0, 6, 0, 0, -1 }),
@@ -650,6 +540,168 @@ static const struct row rows[] = {
 		REFUSED(REASON_TOO_SHORT) },
 };
 
+/* Of these it is told whether flags that come in are kept. */
+static const struct row flag_rows[] = {
+	{ .name = "adc at the entry",
+		CODE("\x48\x11\xd8\x90\x90\xc3"),
+		FUNCS({ 0, 6, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 5),
+		.flags_in = true },
+	{ .name = "jc behind moves",
+		CODE("\x48\x89\xf8\x73\x02\x31\xc0\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 5),
+		.flags_in = true },
+	{ .name = "jc behind inc, which keeps the carry",
+		CODE("\xff\xc0\x90\x73\x02\x31\xc0\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 5),
+		.flags_in = true },
+	{ .name = "jc behind a shift by %cl",
+		CODE("\xd3\xe0\x90\x73\x02\x31\xc0\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 5),
+		.flags_in = true },
+	{ .name = "jc behind cmp",
+		CODE("\x39\xf7\x90\x73\x02\x31\xc0\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 5) },
+	{ .name = "jc behind a call",
+		CODE("\xe8\x00\x10\x00\x00\x73\x02\x31\xc0\xc3"),
+		FUNCS({ 0, 10, 0, 0, -1 }),
+		GETS(SITE_ONE, REASON_NONE, 0, 5) },
+	{ .name = "jc behind a jump to it",
+		CODE("\xeb\x03\x31\xc0\xc3\x73\xfb\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }),
+		REFUSED(REASON_JUMP_INSIDE),
+		.flags_in = true },
+	{ .name = "jumps to adc",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x00\x48\x11\xd8\x90\x90\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 14, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "jumps to what jumps to adc",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x00\x48\x89\xf8\x48\x89\xf3\xeb\x00"
+		     "\x48\x11\xd8\x90\x90\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 16, 0, 0, -1 }, { 16, 22, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "runs into adc",
+		CODE("\x48\x89\xf8\x48\x89\xf3\x48\x11\xd8\x90\x90\xc3"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 12, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "calls adc first",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xe8\x01\x00\x00\x00\xc3\x48\x11\xd8\x90"
+		     "\x90\xc3"),
+		FUNCS({ 0, 12, 0, 0, -1 }, { 12, 18, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "tests and calls adc",
+		CODE("\x48\x89\xf8\x48\x89\xf3\x85\xc0\xe8\x01\x00\x00\x00\xc3\x48\x11"
+		     "\xd8\x90\x90\xc3"),
+		FUNCS({ 0, 14, 0, 0, -1 }, { 14, 20, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+	{ .name = "jumps to what returns them",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x00\x48\x89\xfa\x48\x89\xd1\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 15, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "jumps to what writes them",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x00\x48\x89\xfa\x85\xff\x90\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 15, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+	{ .name = "jumps over an endbr64 to what writes them",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x04\xf3\x0f\x1e\xfa\x85\xff\x90\x90"
+		     "\x90\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 18, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+	{ .name = "jumps into the middle of another function",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x05\x85\xff\x90\x90\x90\x85\xff\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }, { 8, 16, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "jumps to unknown code",
+		CODE("\x48\x89\xf8\xe9\x00\x10\x00\x00"),
+		FUNCS({ 0, 8, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "tests and jumps to unknown code",
+		CODE("\x85\xff\x48\x89\xf8\xe9\x00\x10\x00\x00"),
+		FUNCS({ 0, 10, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+	{ .name = "returns them",
+		CODE("\x48\x8b\x07\x48\x89\xc2\xc3"),
+		FUNCS({ 0, 7, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "returns them behind an endbr64, pops arguments",
+		CODE("\xf3\x0f\x1e\xfa\x48\x8d\x47\x07\xc2\x10\x00"),
+		FUNCS({ 0, 11, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 4, 0),
+		.flags_in = true },
+	{ .name = "returns its own",
+		CODE("\x48\x8b\x07\x48\x01\xf8\xc3"),
+		FUNCS({ 0, 7, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+	{ .name = "returns the carry behind dec",
+		CODE("\x48\x8b\x07\xff\xc8\xc3"),
+		FUNCS({ 0, 6, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "writes them piece by piece",
+		CODE("\x48\x8b\x07\xff\xc8\xf8\xc3"),
+		FUNCS({ 0, 7, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+	{ .name = "jrcxz to a return",
+		CODE("\x48\x89\xf8\xe3\x02\x31\xc0\xc3"),
+		FUNCS({ 0, 8, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "jz behind dec to a return",
+		CODE("\x48\x89\xf8\xff\xcf\x74\x02\x31\xc0\xc3"),
+		FUNCS({ 0, 10, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "jumps to its own return",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xeb\x02\x31\xc0\xc3"),
+		FUNCS({ 0, 11, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "returns them behind many moves",
+		CODE("\x48\x89\xf8\x48\x89\xf8\x48\x89\xf8\x48\x89\xf8\x48\x89\xf8\x48\x89"
+		     "\xf8\x48\x89\xf8\x48\x89\xf8\x48\x89\xf8\x48\x89\xf8\x48\x89\xf8\x48"
+		     "\x89\xf8\x48\x89\xf8\x48\x89\xf8\x48\x89\xf8\x48\x89\xf8\x48\x89\xf8"
+		     "\xc3"),
+		FUNCS({ 0, 52, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "runs into what returns them",
+		CODE("\x48\x89\xf8\x48\x89\xf3\x48\x89\xfa\x90\x90\xc3"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 12, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "runs into what writes them",
+		CODE("\x48\x89\xf8\x48\x89\xf3\x48\x01\xfa\x90\x90\xc3"),
+		FUNCS({ 0, 6, 0, 0, -1 }, { 6, 12, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+	{ .name = "runs into nothing",
+		CODE("\x48\x89\xf8\x48\x89\xf3"),
+		FUNCS({ 0, 6, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "calls what returns them",
+		CODE("\x48\x89\xf8\x48\x89\xf3\xe8\x01\x00\x00\x00\xc3\x48\x89\xfa\x90"
+		     "\x90\xc3"),
+		FUNCS({ 0, 12, 0, 0, -1 }, { 12, 18, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0),
+		.flags_in = true },
+	{ .name = "does not return",
+		CODE("\x48\x89\xf8\x48\x89\xf3\x0f\x0b"),
+		FUNCS({ 0, 8, 0, 0, -1 }),
+		GETS(SITE_SEVERAL, REASON_NONE, 0, 0) },
+};
+
 static void plan_row(const struct row *row, struct isa_site *site)
 {
 	/* exactly as long as the code: ASan sees what goes beyond */
@@ -689,22 +741,35 @@ static void plan_row(const struct row *row, struct isa_site *site)
 	free(code);
 }
 
+static void check_row(const struct row *row, struct isa_site *site)
+{
+	plan_row(row, site);
+	cr_expect(site->choice == row->choice && site->reason == row->reason, "%s: %s, %s",
+		row->name, isa_choice_name(site->choice), isa_reason_name(site->reason));
+	cr_expect(!row->len || (site->len == row->len && site->offset == row->offset),
+		"%s: window at %d, %d bytes", row->name, site->offset, site->len);
+	cr_expect_eq(site->entry_only, row->entry_only, "%s: entry only", row->name);
+	cr_expect_eq(site->hop, row->hop ? TEXT + row->hop : 0, "%s: hop to %#lx", row->name,
+		site->hop);
+}
+
 Test(site, small_functions)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		const struct row *row = &rows[i];
 		struct isa_site site;
 
-		plan_row(row, &site);
-		cr_expect(site.choice == row->choice && site.reason == row->reason, "%s: %s, %s",
-			row->name, isa_choice_name(site.choice), isa_reason_name(site.reason));
-		cr_expect(!row->len || (site.len == row->len && site.offset == row->offset),
-			"%s: window at %d, %d bytes", row->name, site.offset, site.len);
-		cr_expect_eq(site.entry_only, row->entry_only, "%s: entry only", row->name);
+		check_row(&rows[i], &site);
+	}
+}
+
+Test(site, flags_that_come_in)
+{
+	for (size_t i = 0; i < sizeof(flag_rows) / sizeof(flag_rows[0]); i++) {
+		const struct row *row = &flag_rows[i];
+		struct isa_site site;
+
+		check_row(row, &site);
 		cr_expect_eq(site.flags_in, row->flags_in, "%s: flags in", row->name);
-		cr_expect_eq(site.flags_out, row->flags_out, "%s: flags out", row->name);
-		cr_expect_eq(site.hop, row->hop ? TEXT + row->hop : 0, "%s: hop to %#lx", row->name,
-			site.hop);
 	}
 }
 
