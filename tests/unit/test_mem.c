@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/mem.h"
 #include <criterion/criterion.h>
+#include <limits.h>
 
 Test(mem, globs)
 {
@@ -44,7 +45,7 @@ Test(mem, prints)
 	cr_expect_str_eq(buf, "00001234|0xff");
 	cr_expect_eq(str_print(buf, 4, "%s", "longer"), 3);
 	cr_expect_str_eq(buf, "lon");
-	str_print(buf, sizeof(buf), "%ld", (long)1 << 63);
+	str_print(buf, sizeof(buf), "%ld", LONG_MIN);
 	cr_expect_str_eq(buf, "-9223372036854775808");
 }
 
