@@ -3,6 +3,7 @@
 #include "record.h"
 #include "tables.h"
 #include "watch.h"
+#include "where.h"
 #include "../arch/sys.h"
 #include "../trampolines/image.h"
 #include "../trampolines/patch.h"
@@ -167,6 +168,8 @@ void batch_patch(struct batch *batch, const struct session *session)
 		if (err)
 			config_complain("%s: not traced: its code cannot be written (error %d)",
 				plan->module->path, -err);
+		else if (i < batch->nplans)
+			where_add(plan);
 	}
 	count_functions(batch);
 }

@@ -6,10 +6,6 @@
 #include <unistd.h>
 #include "cli.h"
 
-#ifndef FTR_VERSION
-#define FTR_VERSION "0.1.0"
-#endif
-
 enum { STATUS_OK, STATUS_FAULTS, STATUS_USAGE };
 
 /* https://no-color.org: set and not empty means none. */

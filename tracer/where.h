@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* Which traced function begins at an address of this process. */
+#ifndef TRACER_WHERE_H
+#define TRACER_WHERE_H
+
+#include "../arch/mem.h"
+
+struct where_entry {
+	uint64_t addr; /* run-time */
+	uint32_t id;
+	bool entry_only;
+};
+
+struct plan;
+
+/* Add the functions of a module. Not by two threads at a time. 0 or -ENOMEM. */
+int where_add(const struct plan *plan);
+
+/* The entry of @addr, NULL when there is none. May be called at any time. */
+const struct where_entry *where_find(uint64_t addr);
+
+#endif
