@@ -133,13 +133,15 @@ class Report:
     def check_times(self, several_stacks=False):
         """
         Time is the wall's: that of frames open on several stacks of one thread at the same time
-        overlaps, so that self may exceed total. Total is booked when the outermost activation ends.
+        overlaps, so that self may exceed total. Total is booked when the outermost activation ends;
+        a signal handler that calls the function it has interrupted, before the clock of the
+        interrupted call was read, is not in it: one part in a hundred is allowed for that.
         """
         for row in self.functions:
             if row["total_ns"] is None:  # count mode
                 continue
             settled = not row["open"] and not several_stacks
-            if (row["self_ns"] > row["total_ns"] and settled) or (
+            if (row["self_ns"] > row["total_ns"] * 1.01 and settled) or (
                     row["min_ns"] is not None and row["min_ns"] > row["max_ns"]):
                 raise Fault(f"impossible times: {row}")
 
