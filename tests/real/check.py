@@ -123,7 +123,7 @@ def cases(sources):
     yield Case("python with all libraries", machine(PYTHON), ["-E", f"{HERE}/work.py"],
                env=hash_seed, status=5, modules="*")
     for test in ("test_json", "test_re", "test_generators", "test_exceptions", "test_signal",
-                 "test_ctypes", "test_zlib", "test_subprocess", "test_bigmem",
+                 "test_ctypes", "test_zlib", "test_bigmem",
                  "test_struct", "test_descr", "test_coroutines", "test_decimal"):
         yield Case(f"python {test}", functools.partial(python_test, sources),
                    ["-m", "test", "-q", "--randseed=1", test], env={
