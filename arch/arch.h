@@ -93,7 +93,6 @@ struct isa_func {
 	const struct isa_row *rows; /* sorted; NULL when the module has no rows for it */
 	uint32_t nrows;
 	bool anonymous; /* known from unwind tables only */
-	uint8_t patchable_nops; /* bytes of nops at start listed in __patchable_function_entries */
 	uint8_t keeps; /* REASON_RETURNS_TWICE or REASON_READS_RETURN: known by name to need its
 			* caller's own return address, so who jumps to it is entry only too; else 0 */
 };

@@ -16,7 +16,7 @@ static struct unwinder known[KNOWN_MAX];
 static uint32_t nknown; /* release after an element is complete, acquire before reading */
 static int known_lock;
 
-static void remember(const struct unwinder *u)
+void unwind_add(const struct unwinder *u)
 {
 	uint32_t n;
 
@@ -41,7 +41,7 @@ static bool caller(uint64_t addr, struct unwinder *out)
 		}
 	if (!unwind_find || !unwind_find(addr, out))
 		return false;
-	remember(out);
+	unwind_add(out);
 	return true;
 }
 

@@ -32,6 +32,9 @@ struct unwinder {
  * Set by the tracer, called while an exception passes, on any thread. */
 extern bool (*unwind_find)(uint64_t addr, struct unwinder *out);
 
+/* Note an unwinder that is known beforehand. */
+void unwind_add(const struct unwinder *unwinder);
+
 /* struct isa_env.personality */
 int unwind_personality(int version, int actions, uint64_t class, void *exception,
 	struct unwind_context *context);

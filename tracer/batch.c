@@ -170,6 +170,8 @@ void batch_patch(struct batch *batch, const struct session *session)
 				plan->module->path, -err);
 		else if (i < batch->nplans)
 			where_add(plan);
+		if (plan->has_unwinder)
+			unwind_add(&plan->unwinder);
 	}
 	count_functions(batch);
 }
