@@ -119,6 +119,15 @@ const char *str_find(const char *s, const char *needle)
 	}
 }
 
+const char *str_base(const char *path)
+{
+	const char *base = path;
+
+	for (; *path; path++)
+		base = *path == '/' ? path + 1 : base;
+	return base;
+}
+
 /* One '[...]' of a pattern. Sets *@after behind it; NULL there when it is not closed. */
 static bool glob_set(const char *set, char c, const char **after)
 {

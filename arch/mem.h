@@ -27,6 +27,7 @@ bool str_eq(const char *a, const char *b);
 bool str_starts(const char *s, const char *prefix);
 bool str_ends(const char *s, const char *suffix);
 const char *str_find(const char *s, const char *needle); /* NULL when absent */
+const char *str_base(const char *path); /* behind the last slash */
 
 /* Shell-style match of the whole of @s: '*', '?', '[a-z]', '[!a-z]', backslash. */
 bool str_glob(const char *pattern, const char *s);

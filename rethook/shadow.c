@@ -445,7 +445,6 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 		/* A tail call has claimed it; else its frame was left by a longjmp. */
 		if (claim(e)) {
 			cover(t, e);
-			settle(t, e->slot, now());
 			account(t, e, UNWOUND, LONG_AGO);
 			leave_chain(e);
 		} else if (!(e->flags & FLAG_ACCOUNTED)) {

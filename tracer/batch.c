@@ -13,10 +13,8 @@
 
 static bool module_wanted(const struct session *session, const struct module *m)
 {
-	const char *names[2] = { m->path, m->path };
+	const char *names[2] = { m->path, str_base(m->path) };
 
-	for (const char *p = m->path; *p; p++)
-		names[1] = *p == '/' ? p + 1 : names[1];
 	if (m->ours)
 		return false;
 	return session->config.modules ? filter_match(&session->module_filter, names, 2) : m->main;

@@ -137,15 +137,6 @@ static int read_slots(struct plan *plan, struct arena *arena)
 	return 0;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *base = path;
-
-	for (const char *p = path; *p; p++)
-		base = *p == '/' ? p + 1 : base;
-	return base;
-}
-
 static uint32_t watch_of(const struct plan *plan, const struct symbol *s)
 {
 	bool any = plan->is_libc || plan->is_loader;
@@ -162,7 +153,7 @@ static bool wanted(const struct symbol *s, const struct plan *plan,
 	const char *names[3] = { s->name, NULL, NULL };
 
 	if (!s->name) {
-		str_print(scratch, NAME_MAX_LEN, "%s+0x%lx", base_name(plan->module->path),
+		str_print(scratch, NAME_MAX_LEN, "%s+0x%lx", str_base(plan->module->path),
 			s->start);
 		names[0] = scratch;
 	} else if (settings->demangle && demangle(s->name, scratch, NAME_MAX_LEN)) {
@@ -380,9 +371,9 @@ int plan_module(struct plan *plan, const struct module *module,
 	int err;
 
 	*plan = (struct plan){ .module = module };
-	plan->is_libc = str_starts(base_name(module->path), "libc.so")
-		|| str_starts(base_name(module->path), "libc-2.")
-		|| str_starts(base_name(module->path), "ld-musl");
+	plan->is_libc = str_starts(str_base(module->path), "libc.so")
+		|| str_starts(str_base(module->path), "libc-2.")
+		|| str_starts(str_base(module->path), "ld-musl");
 	plan->is_loader = settings->later && settings->place.loader >= module->lo
 		&& settings->place.loader < module->hi;
 	if (settings->watch_only && !plan->is_libc && !plan->is_loader)
@@ -515,7 +506,7 @@ static int write_and_load(struct plan *plan, const void *bytes, size_t size, uin
 		err = image_load(path, base, &plan->image, why);
 		if (!err)
 			str_print(plan->image_path, sizeof(plan->image_path), "%s",
-				base_name(path));
+				str_base(path));
 		else
 			sys_call(SYS_unlinkat, -100 /* AT_FDCWD */, path, 0);
 		if (!err || err == -EADDRNOTAVAIL)

@@ -8,6 +8,7 @@
 #include "arch/x86_64/x86.h"
 #include "rethook/mirror.h"
 #include "rethook/shadow.h"
+#include "support_random.h"
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -127,15 +128,9 @@ run_cpu:
 _Static_assert(offsetof(struct cpu, arguments) == 392 && offsetof(struct cpu, below) == 424,
 	"run_cpu() knows the layout");
 
-static uint64_t random_state = SEED;
-
-static uint64_t random64(void)
+__attribute__((constructor)) static void seed(void)
 {
-	uint64_t z = random_state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	random_state = SEED;
 }
 
 static void randomize(struct cpu *cpu)

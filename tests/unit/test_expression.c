@@ -4,6 +4,7 @@
  * over random shadow stacks. The interpreter is as strict as the strictest unwinder known.
  */
 #include "arch/expression.h"
+#include "support_random.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
@@ -13,17 +14,6 @@
 #define ENTRIES_MAX 600
 #define NODES_MAX   8
 #define SEED	    20250301u
-
-static uint64_t random_state;
-
-static uint64_t random64(void)
-{
-	uint64_t z = random_state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
 
 /* ---- the interpreter ---- */
 

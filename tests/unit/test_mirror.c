@@ -2,6 +2,7 @@
 /* The memory of a shadow stack, against a model that is a plain list. */
 #define _GNU_SOURCE 1
 #include "rethook/mirror.h"
+#include "support_random.h"
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,15 +14,9 @@
 #define CALLS_MAX 2000
 #define SEED	  20250302u
 
-static uint64_t random_state = SEED;
-
-static uint64_t random64(void)
+__attribute__((constructor)) static void seed(void)
 {
-	uint64_t z = random_state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	random_state = SEED;
 }
 
 static uint64_t window(void)

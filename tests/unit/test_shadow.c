@@ -8,6 +8,7 @@
 #include "rethook/mirror.h"
 #include "rethook/thread.h"
 #include "arch/x86_64/x86.h"
+#include "support_random.h"
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -503,15 +504,9 @@ struct open {
 	uint64_t ret;
 };
 
-static uint64_t random_state = SEED;
-
-static uint64_t random64(void)
+__attribute__((constructor)) static void seed(void)
 {
-	uint64_t z = random_state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
+	random_state = SEED;
 }
 
 /* Calls in progress on two stacks whose words share places, outermost first. */
