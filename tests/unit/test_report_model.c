@@ -150,6 +150,24 @@ Test(report_model, sums_up_threads)
 	unload(&l);
 }
 
+/* A damaged record: times without a call. */
+Test(report_model, averages_no_calls)
+{
+	static const struct made_record times[] = { { 0, PARSE, 0, 0, 0, 20000, 16000, 1000, 4000 } };
+	struct made_counts counts = counts_of(10, "10-10-0.counts");
+	char *dir = made_dir();
+	struct loaded l;
+
+	counts.records = times;
+	counts.nrecords = 1;
+	made_write_symbols(dir, &symbols);
+	made_write_counts(dir, &counts, NFUNCTIONS);
+	load(&l, dir, &(struct model_options){ .all = true });
+	expect_times(&l.model, "_ZN3app5parseEi", 10000, 8000, 500, 2000);
+	cr_expect_eq(model_average(find(&l.model, "_ZN3app5parseEi")), MODEL_NONE);
+	unload(&l);
+}
+
 Test(report_model, merges_processes)
 {
 	struct loaded l;

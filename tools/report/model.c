@@ -573,10 +573,12 @@ static void model_read_process(struct model *model, struct funcset *merged, size
 
 uint64_t model_average(const struct model_function *function)
 {
-	if (function->timed)
-		return function->total / function->timed;
-	return function->total && function->total != MODEL_NONE ? function->total / function->calls
-								: MODEL_NONE;
+	uint64_t ended = function->timed ? function->timed : function->calls;
+
+	/* Damaged records may hold times of no call at all. */
+	if (!ended || !function->total || function->total == MODEL_NONE)
+		return function->timed ? function->total : MODEL_NONE;
+	return function->total / ended;
 }
 
 static uint64_t model_key(const struct model_function *function, enum model_sort sort)
