@@ -188,6 +188,7 @@ struct detour_info {
 	int32_t leave;	/* return to the caller; 0: entry only */
 	uint32_t watch; /* 0, or which of the functions that the tracer itself wants to see */
 	uint32_t spare;
+	uint64_t point; /* struct hook_point, of a hooked function; else 0 */
 };
 
 /* What the slow stubs build on the stack for the C functions of struct isa_env. */
@@ -227,6 +228,8 @@ struct isa_env {
 	uint64_t slow_exit;
 	uint64_t slow_unwind;
 	uint64_t slow_release; /* behind slow_exit and slow_unwind, once the slot holds the address */
+	uint64_t hook_entered; /* C: void (struct ftr_call *), see rethook/hook.h */
+	uint64_t hook_returned;
 	uint64_t personality; /* C: the return points' personality routine */
 };
 
@@ -235,6 +238,7 @@ struct isa_common {
 	uint64_t base; /* run-time address of the common part */
 	uint32_t size;
 	uint32_t slow_entry, slow_exit, pad, personality;
+	uint32_t hook_entry, hook_exit; /* stubs; 0: the port has none */
 };
 
 #define ISA_CFI_MAX 512
@@ -274,6 +278,8 @@ struct isa_emit {
 	int64_t bias;	/* run-time minus link-time address of the module */
 	uint32_t id;	/* function id, or ID_NONE */
 	uint32_t watch; /* entry only, every call goes to slow_entry; see struct detour_info */
+	uint64_t point; /* struct hook_point: handlers are called at its entry; 0: none */
+	bool hook_return; /* and at its return; not when the site is entry only */
 	uint64_t at;	/* run-time address the detour will have */
 	const struct isa_cfi *cfi; /* the function's unwind instructions inside the window, the CIE's
 				    * own initial ones first with at = 0; NULL: none known */

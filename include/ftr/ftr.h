@@ -1,39 +1,154 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ftr from inside the traced program.
+ * ftr: count, watch, order and break function calls of the process you are in.
  *
+ *	#include <assert.h>
  *	#include <ftr/ftr.h>
- *	#include <stdio.h>
  *	#include <stdlib.h>
  *
  *	int main(void)
  *	{
- *		struct ftr_counts before, after;
+ *		struct ftr_counts seen;
+ *		struct ftr_probe *probe;
  *
- *		if (!ftr_read_counts || ftr_read_counts((void *)work, &before))
- *			return 77;			// not traced
- *		work();
- *		ftr_read_counts((void *)work, &after);
- *		if (after.calls != before.calls + 1)
- *			abort();
+ *		assert(ftr_attach(&(struct ftr_probe_spec){ .name = "qsort" }, &probe) == 1);
+ *		sort_all();
+ *		assert(!ftr_read(probe, &seen) && seen.calls == 3);
+ *		ftr_detach(probe);
  *	}
  *
- *	cc -g app.c -o app && LD_PRELOAD=libftr.so ./app
+ *	cc -g test.c $(pkg-config --cflags --libs ftr)
  *
- * All functions may be called from any thread and from signal handlers, make no system call, take
- * no lock and leave errno alone. They are weak: a program that is not preloaded or linked with the
- * library sees null pointers.
+ * The library is linked (libftr.so or libftr.a), opened with dlopen, or preloaded; when it is
+ * preloaded the tracer runs too, and both see the same functions. Without LD_PRELOAD nothing is
+ * traced and no file is written: only what is attached here has any effect.
+ *
+ * Words. A *probe* is one attachment: a set of functions and what to do at their calls. At the
+ * *entry* of a call its arguments are known, at its *return* its results. A call that a longjmp, an
+ * exception or the end of its thread leaves has no return: it is *unwound*.
+ *
+ * Errors are negative errno values, and then nothing has changed; ftr_error() says more in words.
+ * Unless a function says otherwise it may be called from any thread and from handlers, but not from
+ * signal handlers. Functions that only read numbers make no system call, take no lock and may be
+ * called from signal handlers too. errno is left alone, always.
+ *
+ * C++: nothing here throws, and handlers must not let an exception out.
  */
 #ifndef FTR_FTR_H
 #define FTR_FTR_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* What has been counted in this process so far, by all its threads. A forked child begins at 0. */
+/* Programs that only want to know whether they are traced may declare the functions weak: define
+ * FTR_WEAK before including this, and see null pointers where the library is missing. */
+#ifdef FTR_WEAK
+#define FTR_API __attribute__((weak, visibility("default")))
+#else
+#define FTR_API __attribute__((visibility("default")))
+#endif
+
+/* ---- which calls ---- */
+
+struct ftr_probe;
+struct ftr_call;
+
+/*
+ * A handler. @call is valid until it returns, in this thread only. Handlers run on the stack of the
+ * thread that calls the function, wherever that is; they may call anything that the function's
+ * caller could, traced functions included, and attach and detach, their own probe too. A handler
+ * does not see the calls that it causes itself: while it runs, its probe is blind in this thread;
+ * other probes are not. It must return: leaving it by longjmp or an exception is not allowed.
+ */
+typedef void ftr_handler(struct ftr_call *call, void *data);
+
+/*
+ * What ftr_attach() is told. All that is not set is zero; fields may be added at the end.
+ *
+ * Functions: either @function or @name (or both), and @module. Names are globs (fnmatch(3)) as in
+ * FTR_FUNCTIONS: raw or demangled, demangled without its arguments; `name` alone means every
+ * function of that name in every module. @module is a glob on a file's name or path.
+ */
+struct ftr_probe_spec {
+	const void *function; /* begins here; of a data pointer to code as the linker gives it */
+	const char *name;
+	const char *module;
+
+	ftr_handler *entry; /* called before the function runs; NULL: none */
+	ftr_handler *ret;   /* called after it has returned; NULL: none */
+	void *data;	    /* handed to both */
+
+	int thread;	/* only calls by the thread of this id, as gettid(2) gives it; 0: all */
+	unsigned flags; /* enum ftr_flags */
+};
+
+enum ftr_flags {
+	/*
+	 * The handlers, and all that they call, leave vector and floating-point registers alone
+	 * (-mgeneral-regs-only). Without it these registers are saved around handlers, unless the
+	 * library can see by itself that they are not touched: a handler that calls nothing and
+	 * uses none of them needs no flag.
+	 */
+	FTR_GENERAL_REGS = 1,
+	/* Attach to as many of the functions as possible, and to none at all if there are none;
+	 * without it one function that cannot be patched makes ftr_attach() fail. */
+	FTR_BEST_EFFORT = 2,
+};
+
+/*
+ * Attach a probe. From its return on every call of the functions, by any thread, is seen; calls
+ * that are in progress have no entry and so no return.
+ *
+ * Entry handlers of a function run in the order in which they were attached, return handlers in the
+ * opposite order, so that probes nest.
+ *
+ * Returns the number of functions, with the probe in *@probe. It stays until ftr_detach(). A child
+ * of fork(2) has its parent's probes, with counts from 0; detaching in one does not affect the
+ * other.
+ *
+ * -EINVAL: bad arguments, or @size of another version; -ENOENT: no such function;
+ * -ENOTSUP: it cannot be patched, ftr_error() has the reason as ftr-report prints it;
+ * -ENODATA: its return cannot be seen (setjmp and its like), but a return handler is asked for;
+ * -ERANGE: no free memory near enough; -EBUSY: a thread would not leave the function's first
+ * instructions, or blocks SIGTRAP; -EPERM: the system does not allow it (seccomp, no executable
+ * memory); -ENOMEM; -ENOSYS: not on this CPU.
+ */
+FTR_API int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
+	struct ftr_probe **probe);
+#define ftr_attach(spec, probe) ftr_attach_sized((spec), sizeof(*(spec)), (probe))
+
+/*
+ * Detach. When it returns, no handler of the probe runs in any other thread, and none will begin;
+ * @probe is gone. Calls in progress return as if it had never been there. The functions' first bytes
+ * are what they were before the first probe, once the last one is gone.
+ *
+ * Called from a handler it does not wait for the probe's handlers in other threads.
+ * 0; -EINVAL: no such probe; -EPERM: system calls are forbidden by now, the probe is silent but the
+ * code stays patched.
+ */
+FTR_API int ftr_detach(struct ftr_probe *probe);
+
+/* Why the last function called here by this thread failed, one line; valid until the next one. */
+FTR_API const char *ftr_error(void);
+
+/* The functions of a probe: index 0 to what ftr_attach() returned. Names and paths are valid while
+ * the probe is. 0 or -ENOENT. */
+struct ftr_function {
+	const void *address;
+	const char *name;   /* demangled where it was mangled; "module+0x1234" when it has none */
+	const char *symbol; /* raw */
+	const char *module; /* path */
+};
+FTR_API int ftr_probe_function(const struct ftr_probe *probe, unsigned index,
+	struct ftr_function *function);
+
+/* ---- counts ---- */
+
+/* calls = returned + unwound + those in progress. */
 struct ftr_counts {
 	uint64_t calls;	   /* entries */
 	uint64_t returned; /* calls that came back, or ended in a jump to another function */
@@ -41,17 +156,82 @@ struct ftr_counts {
 };
 
 /*
- * Read the counts of the function that begins at address @function. Calls in progress on other
- * threads may be in or not; calls >= returned + unwound holds always. In a program that is not
- * position independent, the address of a library's function may be that of a stub of the program.
+ * What the probe has counted, all its functions together, since it was attached or reset; of a
+ * probe for one thread, by that thread. Calls in progress on other threads may be in or not;
+ * calls >= returned + unwound always. Where only entries can be seen, and where a probe has an
+ * entry handler only, returned and unwound stay 0.
+ * 0 or -EINVAL.
+ */
+FTR_API int ftr_read(const struct ftr_probe *probe, struct ftr_counts *counts);
+
+/* The same by thread @tid alone (gettid(2); 0: the calling one). A thread that has called none of
+ * the functions has zeros. */
+FTR_API int ftr_read_thread(const struct ftr_probe *probe, int tid, struct ftr_counts *counts);
+
+/* Count from 0 again. Exact only while no other thread is in the functions. 0 or -EINVAL. */
+FTR_API int ftr_reset(struct ftr_probe *probe);
+
+/*
+ * What the tracer and all probes have counted of the function that begins at address @function, in
+ * this process so far. In a program that is not position independent, the address of a library's
+ * function may be that of a stub of the program.
  *
  * 0; -ENOENT: no traced function begins there; -ENODATA: its entries alone are recorded: calls is
  * filled in, the others are 0; -EINVAL: @counts is null.
  */
-int ftr_read_counts(const void *function, struct ftr_counts *counts) __attribute__((weak));
+FTR_API int ftr_read_counts(const void *function, struct ftr_counts *counts);
+
+/* ---- in a handler ---- */
+
+FTR_API const struct ftr_function *ftr_call_function(const struct ftr_call *call);
+
+/* Where the function was called from: its real return address. */
+FTR_API const void *ftr_call_caller(const struct ftr_call *call);
+
+/* A word of this call and this probe: zero at its entry, kept until its return. */
+FTR_API uint64_t *ftr_call_word(struct ftr_call *call);
+
+/* How many calls of the function enclose this one in this thread; 0: none. */
+FTR_API unsigned ftr_call_depth(const struct ftr_call *call);
+
+/*
+ * Where argument @n (from 0) is, by the rules of the C calling convention. @types describes the
+ * parameters up to and including it, a letter each:
+ *
+ *	i  an integer or pointer of up to 64 bits (sign and unused upper bits are as passed)
+ *	x  a 128-bit integer	f  float	d  double	D  long double
+ *	v  a 128-bit vector	s<n>  a structure of n bytes that is passed in memory
+ *	.  what follows is variadic
+ *
+ * What is written there is what the function gets; in a return handler the place may have been
+ * used for something else by the function. NULL: @types is wrong, or the place is not known.
+ * Valid until the handler returns; at most as large as the type.
+ */
+FTR_API void *ftr_argument(struct ftr_call *call, const char *types, unsigned n);
+
+/* Shorthand for integers and pointers when all parameters up to @n are such. 0 when not known. */
+FTR_API uint64_t ftr_argument_word(struct ftr_call *call, unsigned n);
+
+/*
+ * Where the result is, in a return handler; in an entry handler, where it will be taken from after
+ * ftr_skip(). @type is one letter as above. What is written there is what the caller gets. A
+ * structure returned in memory is where the caller wants it ('s'): at the address that is passed to
+ * the function. NULL as above.
+ */
+FTR_API void *ftr_result(struct ftr_call *call, char type);
+
+/*
+ * In an entry handler: do not run the function. Its caller gets what ftr_result() holds (zero
+ * unless written). Entry handlers of later probes do not run; return handlers of earlier ones do.
+ * 0; -EPERM: not in an entry handler.
+ */
+FTR_API int ftr_skip(struct ftr_call *call);
+
+/* What errno shall be in the caller's thread after the call; for ftr_skip() and return handlers. */
+FTR_API void ftr_set_errno(struct ftr_call *call, int error);
 
 /* The library's version, "0.1.0"; a constant string. */
-const char *ftr_version(void) __attribute__((weak));
+FTR_API const char *ftr_version(void);
 
 #ifdef __cplusplus
 }

@@ -12,6 +12,7 @@
  */
 #include "target.h"
 
+#define FTR_WEAK
 #include "../../include/ftr/ftr.h"
 #include <errno.h>
 #include <pthread.h>
