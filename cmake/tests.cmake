@@ -6,14 +6,21 @@ set(definitions FTR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FTR_BUILD_DIR="${PROJECT_
 # Unit tests: one Criterion program per tests/unit/test_*.c, linked with all of the library but
 # its constructor. test_report_* get the sources of ftr-report too.
 if(NOT FTR_FUZZ)
-  pkg_check_modules(CRITERION REQUIRED IMPORTED_TARGET criterion)
   file(GLOB support CONFIGURE_DEPENDS tests/unit/*.S tests/unit/support_*.c)
-  if(support)
-    add_library(ftr_unit_support OBJECT ${support})
-    target_link_libraries(ftr_unit_support PRIVATE ftr_warnings ftr_checked)
-    set(support $<TARGET_OBJECTS:ftr_unit_support>)
+  if(CMAKE_CROSSCOMPILING)
+    # Criterion does not exist for every CPU: a small stand-in does.
+    add_library(ftr_criterion OBJECT tests/unit/standin/standin.c)
+    target_include_directories(ftr_criterion PUBLIC tests/unit/standin)
+    target_link_libraries(ftr_criterion PRIVATE ftr_warnings)
+    set(criterion ftr_criterion)
+  else()
+    pkg_check_modules(CRITERION REQUIRED IMPORTED_TARGET criterion)
+    set(criterion PkgConfig::CRITERION)
   endif()
-  add_library(ftr_test STATIC $<TARGET_OBJECTS:ftr_core> ${support})
+  add_library(ftr_unit_support OBJECT ${support})
+  target_link_libraries(ftr_unit_support PRIVATE ftr_warnings ftr_checked)
+  add_library(ftr_test STATIC $<TARGET_OBJECTS:ftr_core> ${ports}
+    $<TARGET_OBJECTS:ftr_unit_support>)
   set_target_properties(ftr_test PROPERTIES LINKER_LANGUAGE C)
 
   file(GLOB units CONFIGURE_DEPENDS tests/unit/test_*.c)
@@ -29,7 +36,7 @@ if(NOT FTR_FUZZ)
       target_sources(${name} PRIVATE $<TARGET_OBJECTS:ftr_report>)
     endif()
     target_link_libraries(${name} PRIVATE ftr_warnings ftr_checked ftr_test ${IBERTY_LIBRARY}
-      ${ZYDIS_LIBRARY} PkgConfig::CRITERION)
+      ${ZYDIS_LIBRARY} ${criterion})
     add_test(NAME unit/${name} COMMAND ${name} --jobs 1 --verbose)
     set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 300)
   endforeach()
@@ -39,7 +46,8 @@ endif()
 # begin with a small shared object and what tests/fuzz/corpus/NAME/ holds.
 file(GLOB fuzzers CONFIGURE_DEPENDS tests/fuzz/fuzz_*.c)
 set(dir ${PROJECT_BINARY_DIR}/tests/fuzz)
-add_library(ftr_fuzzed STATIC $<TARGET_OBJECTS:ftr_core> $<TARGET_OBJECTS:ftr_report>)
+add_library(ftr_fuzzed STATIC $<TARGET_OBJECTS:ftr_core> ${ports}
+  $<TARGET_OBJECTS:ftr_report>)
 set_target_properties(ftr_fuzzed PROPERTIES LINKER_LANGUAGE C)
 add_library(ftr_fuzz_seed SHARED tools/bench/target.c)
 set_target_properties(ftr_fuzz_seed PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${dir}/seed)
