@@ -23,13 +23,15 @@ if(NOT FTR_FUZZ)
     $<TARGET_OBJECTS:ftr_unit_support>)
   set_target_properties(ftr_test PROPERTIES LINKER_LANGUAGE C)
 
-  file(GLOB units CONFIGURE_DEPENDS tests/unit/test_*.c)
+  # Those in the directory of a CPU run code of that CPU.
+  file(GLOB units CONFIGURE_DEPENDS tests/unit/test_*.c tests/unit/${FTR_PORT}/test_*.c)
   foreach(source IN LISTS units)
     cmake_path(GET source STEM name)
     add_executable(${name} ${source})
     set_target_properties(${name} PROPERTIES
       RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/unit)
     target_compile_definitions(${name} PRIVATE ${definitions})
+    target_include_directories(${name} PRIVATE tests/unit)
     # Rows of a table may leave their last fields out.
     target_compile_options(${name} PRIVATE -Wno-missing-field-initializers)
     if(name MATCHES "^test_report_")

@@ -9,7 +9,7 @@
 #include "arch/mem.h"
 #include <elf.h>
 
-#define MAKE_BASE 0x10000ull
+#define MAKE_BASE 0x10000ul
 #define MAKE_SIZE 0x4000
 #define MAKE_PHDRS 8
 #define MAKE_SHDRS 12

@@ -26,7 +26,7 @@ void standin_add(struct standin_test *test)
 
 static void standin_say(const char *kind, const char *format, va_list args)
 {
-	printf("[%s] %s::%s: ", kind, running->suite, running->name);
+	printf("[%s] %s::%s:", kind, running->suite, running->name);
 	vprintf(format, args);
 	putchar('\n');
 	fflush(stdout);

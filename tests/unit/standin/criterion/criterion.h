@@ -2,7 +2,7 @@
 /*
  * The part of Criterion's interface that tests/unit uses, for CPUs that Criterion was never ported
  * to: Debian has none for powerpc. standin.c has main(): each test runs in a process of its own,
- * one after the other. Messages are printf's, and may be left out.
+ * one after the other. Messages are printf's, begin with a literal, and may be left out.
  */
 #ifndef CRITERION_CRITERION_H
 #define CRITERION_CRITERION_H
@@ -49,7 +49,7 @@ void standin_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 		if (!(condition_))                                                                 \
 			standin_fail(&(const struct standin_place){ __FILE__, __LINE__, text_,     \
 						   fatal_ },                                       \
-				"" __VA_ARGS__);                                                   \
+				" " __VA_ARGS__);                                                   \
 	} while (0)
 #define STANDIN_COMPARE(fatal_, a_, op_, b_, ...)                                                  \
 	STANDIN_CHECK(fatal_, #a_ " " #op_ " " #b_, (a_)op_(b_), __VA_ARGS__)
@@ -85,8 +85,8 @@ void standin_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define cr_expect_arr_eq(a, b, size, ...)                                                          \
 	STANDIN_CHECK(false, #a " has the bytes of " #b, memcmp(a, b, size) == 0, __VA_ARGS__)
 
-#define cr_skip_test(...) standin_skip("" __VA_ARGS__)
-#define cr_log_info(...) standin_log(__VA_ARGS__)
-#define cr_log_warn(...) standin_log(__VA_ARGS__)
+#define cr_skip_test(...) standin_skip(" " __VA_ARGS__)
+#define cr_log_info(...) standin_log(" " __VA_ARGS__)
+#define cr_log_warn(...) standin_log(" " __VA_ARGS__)
 
 #endif
