@@ -11,17 +11,17 @@
 
 #define OWN_PLANS 2 /* libc's and the loader's */
 
-static bool module_wanted(const struct session *session, const struct module *m)
+static bool module_wanted(const struct module *m)
 {
 	const char *names[2] = { m->path, str_base(m->path) };
 
 	if (m->ours)
 		return false;
-	return session->config.modules ? filter_match(&session->module_filter, names, 2) : m->main;
+	return session.config.modules ? filter_match(&session.module_filter, names, 2) : m->main;
 }
 
 /* A problem with one module leaves the others alone. */
-void batch_plan(struct batch *batch, const struct session *session, const struct modules *modules)
+void batch_plan(struct batch *batch, const struct modules *modules)
 {
 	const char *why;
 
@@ -31,9 +31,9 @@ void batch_plan(struct batch *batch, const struct session *session, const struct
 		const struct module *m = &modules->list[i];
 		struct plan *plan = &batch->plans[batch->nplans];
 
-		if (!module_wanted(session, m))
+		if (!module_wanted(m))
 			continue;
-		if (plan_module(plan, m, &session->settings, &batch->arena, &why))
+		if (plan_module(plan, m, &session.settings, &batch->arena, &why))
 			config_complain("%s: not traced: %s", m->path, why);
 		else if (plan->count)
 			batch->nplans++;
@@ -52,10 +52,9 @@ static bool is_planned(const struct batch *batch, const struct module *m)
 }
 
 /* A module that is wanted anyway has them in its own plan. */
-void batch_plan_watched(struct batch *batch, const struct session *session,
-	const struct modules *modules)
+void batch_plan_watched(struct batch *batch, const struct modules *modules)
 {
-	struct plan_settings settings = session->settings;
+	struct plan_settings settings = session.settings;
 	const char *why;
 
 	settings.watch_only = true;
@@ -109,7 +108,7 @@ static void find_loader(const struct batch *batch)
 	}
 }
 
-void batch_load(struct batch *batch, const struct session *session)
+void batch_load(struct batch *batch)
 {
 	char *path = arena_alloc(&batch->arena, CONFIG_PATH_MAX + 128);
 	const char *why;
@@ -118,7 +117,7 @@ void batch_load(struct batch *batch, const struct session *session)
 	batch->next_id = batch->first_id;
 	for (size_t i = 0; path && i < batch->nall; i++) {
 		struct plan *plan = &batch->plans[i];
-		struct plan_settings settings = session->settings;
+		struct plan_settings settings = session.settings;
 
 		if (!plan->patchable)
 			continue;
@@ -153,9 +152,9 @@ static void count_functions(struct batch *batch)
 				batch->skipped++;
 }
 
-void batch_patch(struct batch *batch, const struct session *session)
+void batch_patch(struct batch *batch)
 {
-	const struct patch_how how = { .page = session->settings.page };
+	const struct patch_how how = { .page = session.settings.page };
 
 	for (size_t i = 0; i < batch->nall; i++) {
 		struct plan *plan = &batch->plans[i];

@@ -6,17 +6,7 @@
 #ifndef TRACER_BATCH_H
 #define TRACER_BATCH_H
 
-#include "config.h"
-#include "plan.h"
-
-/* What all batches of a process have in common. */
-struct session {
-	struct config config;
-	struct filter module_filter, function_filter;
-	struct isa_env env;
-	struct plan_settings settings;
-	uint64_t phdr, phnum; /* of the main program */
-};
+#include "session.h"
 
 struct batch {
 	struct arena arena;
@@ -28,20 +18,19 @@ struct batch {
 };
 
 /* Plan those of @modules that are wanted. Complains about the others that should be. */
-void batch_plan(struct batch *batch, const struct session *session, const struct modules *modules);
+void batch_plan(struct batch *batch, const struct modules *modules);
 
 /* Plan also the functions that the tracer itself watches (watch.h). */
-void batch_plan_watched(struct batch *batch, const struct session *session,
-	const struct modules *modules);
+void batch_plan_watched(struct batch *batch, const struct modules *modules);
 
 /* Build and load the images. Ids are given from batch->first_id on. */
-void batch_load(struct batch *batch, const struct session *session);
+void batch_load(struct batch *batch);
 
 /* Write the symbols file, as number @number. 0 or -errno with *@why. */
 int batch_record(struct batch *batch, uint32_t number, const char **why);
 
 /* From here on calls are recorded. */
-void batch_patch(struct batch *batch, const struct session *session);
+void batch_patch(struct batch *batch);
 
 void batch_free(struct batch *batch);
 

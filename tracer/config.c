@@ -15,7 +15,7 @@ void config_complain(const char *format, ...)
 	sys_write_all(2, line, n);
 }
 
-static const char *variable(char *const *envp, const char *name)
+const char *config_variable(char *const *envp, const char *name)
 {
 	size_t n = strlen(name);
 
@@ -50,24 +50,24 @@ void config_read(struct config *config, char *const *envp)
 	const char *value;
 
 	*config = (struct config){ .mode = MODE_PROFILE };
-	read_data(config, variable(envp, "FTR_DATA"));
-	value = variable(envp, "FTR_MODE");
+	read_data(config, config_variable(envp, "FTR_DATA"));
+	value = config_variable(envp, "FTR_MODE");
 	if (value && str_eq(value, "count"))
 		config->mode = MODE_COUNT;
 	else if (value && *value && !str_eq(value, "profile"))
 		config_complain("FTR_MODE=%s: must be count or profile; using profile", value);
-	value = variable(envp, "FTR_MODULES");
+	value = config_variable(envp, "FTR_MODULES");
 	if (value && *value)
 		config->modules = value;
-	value = variable(envp, "FTR_FUNCTIONS");
+	value = config_variable(envp, "FTR_FUNCTIONS");
 	if (value && *value)
 		config->functions = value;
-	value = variable(envp, "FTR_PATCH");
+	value = config_variable(envp, "FTR_PATCH");
 	if (value && str_eq(value, "trap"))
 		config->trap = true;
 	else if (value && *value && !str_eq(value, "safe"))
 		config_complain("FTR_PATCH=%s: must be safe or trap; using safe", value);
-	value = variable(envp, "FTR_VERBOSE");
+	value = config_variable(envp, "FTR_VERBOSE");
 	if (value && str_eq(value, "1"))
 		config->verbose = true;
 	else if (value && *value && !str_eq(value, "0"))

@@ -19,6 +19,9 @@ struct config {
 /* A wrong value is named on stderr, and the default stays. @envp as the constructor gets it. */
 void config_read(struct config *config, char *const *envp);
 
+/* The value of an environment variable; NULL: not set. */
+const char *config_variable(char *const *envp, const char *name);
+
 /* One line on stderr, "ftr: " in front. */
 void config_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

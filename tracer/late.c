@@ -20,7 +20,6 @@ struct known {
 
 /* Guarded by the loader's lock, which whoever calls late_changed() holds. */
 static struct {
-	const struct session *session;
 	const struct r_debug *loader;
 	struct arena arena;
 	struct known *known;
@@ -52,9 +51,8 @@ static struct known *note(const struct module *m)
 	return k;
 }
 
-void late_start(const struct session *session, const struct modules *modules)
+void late_start(const struct modules *modules)
 {
-	late.session = session;
 	late.loader = modules->loader;
 	late.batches = 1;
 	for (size_t i = 0; i < modules->count; i++)
@@ -122,14 +120,14 @@ static bool trace_these(const struct modules *modules, const struct known *again
 	struct batch batch = { .first_id = again ? again->first_id : record_next_id() };
 	bool good = false;
 
-	batch_plan(&batch, late.session, modules);
+	batch_plan(&batch, modules);
 	if (batch.nplans) {
-		batch_load(&batch, late.session);
+		batch_load(&batch);
 		good = again ? batch.next_id == again->first_id + again->nids
 			     : !record_new(&batch);
 	}
 	if (good)
-		batch_patch(&batch, late.session);
+		batch_patch(&batch);
 	for (size_t i = 0; good && i < batch.nplans; i++)
 		remember(&batch.plans[i]);
 	batch_free(&batch);
@@ -139,7 +137,7 @@ static bool trace_these(const struct modules *modules, const struct known *again
 /* A module has come back: its patches are known if it is where it was, else its ids are. */
 static bool trace_again(const struct module *m, const struct known *k)
 {
-	const struct patch_how how = { .page = late.session->settings.page };
+	const struct patch_how how = { .page = session.settings.page };
 	struct module copy = *m;
 	const struct modules one = { .list = &copy, .count = 1 };
 
@@ -177,12 +175,12 @@ ARCH_ALIGNS_STACK void late_changed(void)
 	struct modules modules;
 	struct maps maps;
 
-	if (!late.session || late.busy || late.loader->r_state != RT_CONSISTENT
+	if (!late.loader || late.busy || late.loader->r_state != RT_CONSISTENT
 		|| !shadow_pause(true))
 		return;
 	late.busy = true;
 	if (!maps_read(&maps, "/proc/self/maps", &arena)
-		&& !modules_find(&modules, &maps, late.session->phdr, late.session->phnum, &arena)) {
+		&& !modules_find(&modules, &maps, session.phdr, session.phnum, &arena)) {
 		keep_new(&modules);
 		if (modules.count)
 			trace_these(&modules, NULL);

@@ -9,8 +9,8 @@
 
 #include "batch.h"
 
-/* Note what is loaded now. @session stays. Before the first patch. */
-void late_start(const struct session *session, const struct modules *modules);
+/* Note what is loaded now. Before the first patch. */
+void late_start(const struct modules *modules);
 
 /* The loader's list has changed, or is about to. */
 void late_changed(void);

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#define NAME_MAX_LEN 4096
 #define TRIES	     4	  /* of other gaps, when an image lands elsewhere */
 #define DETOUR_USUAL 1024 /* address space to set aside for each: code, rows, symbols */
 
@@ -147,22 +146,30 @@ static uint32_t watch_of(const struct plan *plan, const struct symbol *s)
 	return watch;
 }
 
+void plan_symbol_names(const struct plan *plan, const struct symbol *s, bool demangled,
+	char *scratch, const char *names[3])
+{
+	names[0] = s->name;
+	names[1] = names[2] = NULL;
+	if (!s->name) {
+		str_print(scratch, PLAN_NAME_MAX, "%s+0x%lx", str_base(plan->module->path),
+			s->start);
+		names[0] = scratch;
+	} else if (demangled && demangle(s->name, scratch, PLAN_NAME_MAX)) {
+		names[1] = scratch;
+		/* The name alone as well: "ns::f" for "ns::f(int)". */
+		names[2] = demangle_name(s->name, scratch + PLAN_NAME_MAX, PLAN_NAME_MAX)
+			? scratch + PLAN_NAME_MAX
+			: NULL;
+	}
+}
+
 static bool wanted(const struct symbol *s, const struct plan *plan,
 	const struct plan_settings *settings, char *scratch)
 {
-	const char *names[3] = { s->name, NULL, NULL };
+	const char *names[3];
 
-	if (!s->name) {
-		str_print(scratch, NAME_MAX_LEN, "%s+0x%lx", str_base(plan->module->path),
-			s->start);
-		names[0] = scratch;
-	} else if (settings->demangle && demangle(s->name, scratch, NAME_MAX_LEN)) {
-		names[1] = scratch;
-		/* The name alone as well: "ns::f" for "ns::f(int)". */
-		names[2] = demangle_name(s->name, scratch + NAME_MAX_LEN, NAME_MAX_LEN)
-			? scratch + NAME_MAX_LEN
-			: NULL;
-	}
+	plan_symbol_names(plan, s, settings->demangle, scratch, names);
 	if (s->naliases && !filter_match(settings->functions, names, 3))
 		return filter_match(settings->functions, s->aliases, s->naliases)
 			&& settings->functions->count;
@@ -173,7 +180,7 @@ static int choose_functions(struct plan *plan, const struct plan_settings *setti
 	struct arena *arena)
 {
 	struct symbols *symbols = &plan->symbols;
-	char *scratch = arena_alloc(arena, 2 * NAME_MAX_LEN);
+	char *scratch = arena_alloc(arena, 2 * PLAN_NAME_MAX);
 
 	plan->functions = arena_alloc(arena, symbols->count * sizeof(*plan->functions));
 	if (!plan->functions || !scratch)
@@ -273,21 +280,62 @@ static void refuse(struct isa_site *site, enum site_reason reason)
 	*site = (struct isa_site){ .choice = SITE_REFUSED, .reason = (uint8_t)reason };
 }
 
-/* The bytes about to be replaced must be those of the file: nobody else's patch or breakpoint. */
-static bool memory_agrees(const struct plan *plan, uint64_t addr, size_t len)
+static void fill_emit(const struct plan *plan, const struct plan_settings *settings,
+	const struct plan_function *f, struct isa_emit *in)
 {
-	const uint8_t *file = elffile_at(&plan->elf, addr, len);
-
-	return file && !memcmp(file, (const void *)(addr + plan->module->bias), len);
+	*in = (struct isa_emit){ .env = settings->env, .module = &plan->code,
+		.func = &plan->code.funcs[f->index], .site = &f->site, .id = f->id,
+		.watch = f->watch, .point = (uint64_t)f->point, .hook_return = f->hook_return,
+		.at = f->detour, .bias = (int64_t)plan->module->bias };
 }
 
-static void choose_site(struct plan *plan, struct plan_function *f,
-	const struct plan_settings *settings, bool hidden)
+int plan_patch(const struct plan *plan, const struct plan_settings *settings,
+	const struct plan_function *f, struct isa_patch *patches)
 {
+	struct isa_emit in;
+
+	fill_emit(plan, settings, f, &in);
+	return arch_isa->patch(&in, patches);
+}
+
+/* Is the byte at run-time address @addr one that @patches put there? */
+static bool is_patched(const struct isa_patch *patches, int n, uint64_t addr)
+{
+	for (int i = 0; i < n; i++)
+		if (addr - patches[i].addr < patches[i].len)
+			return patches[i].bytes[addr - patches[i].addr] == *(const uint8_t *)addr;
+	return false;
+}
+
+/*
+ * The bytes about to be replaced must be those of the file, or of our own @patches: nobody else's
+ * patch or breakpoint.
+ */
+static bool memory_agrees(const struct plan *plan, uint64_t addr, size_t len,
+	const struct isa_patch *patches, int npatches)
+{
+	const uint8_t *file = elffile_at(&plan->elf, addr, len);
+	const uint8_t *memory = (const void *)(addr + plan->module->bias);
+
+	for (size_t i = 0; file && i < len; i++)
+		if (file[i] != memory[i] && !is_patched(patches, npatches, (uint64_t)&memory[i]))
+			return false;
+	return file;
+}
+
+void plan_site(struct plan *plan, struct plan_function *f, const struct plan_settings *settings,
+	uint64_t detour)
+{
+	struct isa_patch patches[2];
 	const struct symbol *s = f->symbol;
 	struct isa_site *site = &f->site;
 	uint64_t pad, window;
+	int npatches = 0;
 
+	if (plan->elf.textrel) {
+		refuse(site, REASON_TEXT_RELOCATIONS);
+		return;
+	}
 	if (s->reason && !entry_only_reason(s->reason)) {
 		refuse(site, s->reason);
 		return;
@@ -307,8 +355,13 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 		refuse(site, REASON_FRAGMENT);
 		return;
 	}
-	if (!memory_agrees(plan, s->start, site->offset + window)
-		|| (site->choice == SITE_HOP && !memory_agrees(plan, site->hop, 5))) {
+	if (detour) {
+		f->detour = detour;
+		npatches = plan_patch(plan, settings, f, patches);
+	}
+	if (!memory_agrees(plan, s->start, site->offset + window, patches, npatches)
+		|| (site->choice == SITE_HOP
+			&& !memory_agrees(plan, site->hop, 5, patches, npatches))) {
 		refuse(site, REASON_MEMORY_DIFFERS);
 		return;
 	}
@@ -321,51 +374,14 @@ static void choose_site(struct plan *plan, struct plan_function *f,
 		site->reason = (uint8_t)runtimes_reason(plan, s);
 	else if (site->entry_only)
 		return;
-	else if (hidden)
+	else if (plan->hides_unwinder)
 		site->reason = REASON_HIDDEN_UNWINDER;
 	else
 		return;
 	site->entry_only = true;
 }
 
-static int read_code(struct plan *plan, const struct plan_settings *settings, struct arena *arena)
-{
-	int err = symbols_read(&plan->symbols, &plan->elf, arch_isa, arena);
-
-	if (!err)
-		err = choose_functions(plan, settings, arena);
-	if (err || !plan->count)
-		return err;
-	if (settings->watch_only)
-		return make_watched(plan, arena);
-	err = read_segments(plan, arena);
-	if (!err)
-		err = read_pointers(plan, arena);
-	if (!err)
-		err = read_slots(plan, arena);
-	return err ? err : make_funcs(plan, arena);
-}
-
-static int choose_sites(struct plan *plan, const struct plan_settings *settings, const char **why)
-{
-	int err = arch_isa->scan(&plan->code);
-	bool hidden = hides_unwinder(plan);
-
-	*why = err == -ENOENT ? "the instruction decoder is of another version" : "no memory";
-	plan->patchable = 0;
-	for (size_t i = 0; !err && i < plan->count; i++) {
-		struct plan_function *f = &plan->functions[i];
-
-		if (plan->elf.textrel)
-			refuse(&f->site, REASON_TEXT_RELOCATIONS);
-		else
-			choose_site(plan, f, settings, hidden);
-		plan->patchable += f->site.choice != SITE_REFUSED;
-	}
-	return err;
-}
-
-int plan_module(struct plan *plan, const struct module *module,
+static int open_module(struct plan *plan, const struct module *module,
 	const struct plan_settings *settings, struct arena *arena, const char **why)
 {
 	int err;
@@ -387,25 +403,62 @@ int plan_module(struct plan *plan, const struct module *module,
 	*why = "no memory";
 	plan->code.isa = arch_isa;
 	plan->code.arena = arena;
-	err = read_code(plan, settings, arena);
+	return symbols_read(&plan->symbols, &plan->elf, arch_isa, arena);
+}
+
+int plan_names(struct plan *plan, const struct module *module,
+	const struct plan_settings *settings, struct arena *arena, const char **why)
+{
+	return open_module(plan, module, settings, arena, why);
+}
+
+static int scan(struct plan *plan, const char **why)
+{
+	int err = arch_isa->scan(&plan->code);
+
+	*why = err == -ENOENT ? "the instruction decoder is of another version" : "no memory";
+	plan->has_unwinder = unwinders_read(&plan->elf, plan->module->bias, plan->module->lo,
+		plan->module->hi, &plan->unwinder);
+	plan->hides_unwinder = hides_unwinder(plan);
+	return err;
+}
+
+int plan_code(struct plan *plan, struct arena *arena, const char **why)
+{
+	int err = read_segments(plan, arena);
+
+	*why = "no memory";
+	if (!err)
+		err = read_pointers(plan, arena);
+	if (!err)
+		err = read_slots(plan, arena);
+	if (!err)
+		err = make_funcs(plan, arena);
+	return err ? err : scan(plan, why);
+}
+
+int plan_module(struct plan *plan, const struct module *module,
+	const struct plan_settings *settings, struct arena *arena, const char **why)
+{
+	int err = open_module(plan, module, settings, arena, why);
+
+	if (!err && plan->symbols.count)
+		err = choose_functions(plan, settings, arena);
 	if (err || !plan->count)
 		return err;
-	plan->has_unwinder = unwinders_read(&plan->elf, module->bias, module->lo, module->hi,
-		&plan->unwinder);
-	return choose_sites(plan, settings, why);
+	err = settings->watch_only ? make_watched(plan, arena) : 0;
+	if (!err)
+		err = settings->watch_only ? scan(plan, why) : plan_code(plan, arena, why);
+	for (size_t i = 0; !err && i < plan->count; i++) {
+		plan_site(plan, &plan->functions[i], settings, 0);
+		plan->patchable += plan->functions[i].site.choice != SITE_REFUSED;
+	}
+	return err;
 }
 
 /* ---- the image ---- */
 
 #define CFI_MAX 32
-
-static void fill_emit(const struct plan *plan, const struct plan_settings *settings,
-	const struct plan_function *f, struct isa_emit *in)
-{
-	*in = (struct isa_emit){ .env = settings->env, .module = &plan->code,
-		.func = &plan->code.funcs[f->index], .site = &f->site,
-		.bias = (int64_t)plan->module->bias };
-}
 
 static int compare_patches(const void *a, const void *b)
 {
@@ -416,7 +469,7 @@ static int compare_patches(const void *a, const void *b)
 
 /* One function's detour and patches. 0, or -errno and it gets no detour. */
 static int add_detour(struct plan *plan, const struct plan_settings *settings, struct image *im,
-	struct plan_function *f, uint32_t id)
+	struct plan_function *f)
 {
 	struct isa_cfi cfi[CFI_MAX];
 	struct isa_detour detour;
@@ -427,8 +480,6 @@ static int add_detour(struct plan *plan, const struct plan_settings *settings, s
 
 	fill_emit(plan, settings, f, &in);
 	in.common = image_common(im);
-	in.id = id;
-	in.watch = f->watch;
 	in.at = image_next(im, &out);
 	if (f->symbol->fde)
 		n = ehframe_cfi(f->symbol->fde, (uint64_t)f->site.offset + f->site.len + 1, cfi,
@@ -456,18 +507,22 @@ static int build(struct plan *plan, const struct plan_settings *settings, struct
 	plan->npatches = 0;
 	for (size_t i = 0; i < plan->count; i++) {
 		struct plan_function *f = &plan->functions[i];
+		bool counted = !settings->watch_only && !f->has_id;
 		int err;
 
 		if (f->site.choice == SITE_REFUSED)
 			continue;
-		err = add_detour(plan, settings, im, f, settings->watch_only ? ID_NONE : *next_id);
+		if (!f->has_id)
+			f->id = counted ? *next_id : ID_NONE;
+		err = add_detour(plan, settings, im, f);
 		if (err == -ENOMEM || err == -ENOSPC)
 			return err;
 		if (err)
 			refuse(&f->site, err == -ERANGE ? REASON_OUT_OF_REACH
 							: REASON_NOT_RELOCATABLE);
-		else
-			f->id = settings->watch_only ? ID_NONE : (*next_id)++;
+		if (err && !f->has_id)
+			f->id = 0;
+		*next_id += counted && !err;
 	}
 	mem_sort(plan->patches, plan->npatches, sizeof(*plan->patches), compare_patches);
 	return 0;

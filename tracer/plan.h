@@ -29,8 +29,11 @@ struct plan_function {
 	const struct symbol *symbol;
 	uint32_t index; /* in isa_module.funcs */
 	uint32_t id;	/* 0: skipped, site.reason says why */
+	bool has_id;	/* was given it before; else plan_image() does */
 	uint32_t watch; /* enum watch: the tracer itself wants to see it; 0: it does not */
 	uint64_t detour; /* run-time address */
+	struct hook_point *point; /* see struct isa_emit */
+	bool hook_return;
 	struct isa_site site;
 };
 
@@ -50,12 +53,39 @@ struct plan {
 	bool is_libc, is_loader;
 	struct unwinder unwinder;
 	bool has_unwinder;
+	bool hides_unwinder; /* it has one that cannot be called */
 };
 
 /* Read the module and choose sites. 0, with plan->count = 0 when nothing is wanted; or -errno with
  * *@why. Everything lives in @arena and until plan_close(). */
 int plan_module(struct plan *plan, const struct module *module,
 	const struct plan_settings *settings, struct arena *arena, const char **why);
+
+/*
+ * Read the module for probes, in two steps: its functions' names, then its code, without which no
+ * site can be chosen. Nothing is chosen yet: plan->functions is the caller's to fill. 0 or -errno
+ * with *@why. As above.
+ */
+int plan_names(struct plan *plan, const struct module *module,
+	const struct plan_settings *settings, struct arena *arena, const char **why);
+int plan_code(struct plan *plan, struct arena *arena, const char **why);
+
+/* Names by which the user may know a symbol: raw, demangled, demangled without arguments; NULL
+ * where there is none. @scratch has room for 2 * PLAN_NAME_MAX bytes. */
+#define PLAN_NAME_MAX 4096
+void plan_symbol_names(const struct plan *plan, const struct symbol *symbol, bool demangled,
+	char *scratch, const char *names[3]);
+
+/*
+ * Choose the site of function @f of plan->functions. @detour: where a patch of ours leads that is
+ * there already, 0: none is.
+ */
+void plan_site(struct plan *plan, struct plan_function *f, const struct plan_settings *settings,
+	uint64_t detour);
+
+/* The stores that lead @f to f->detour. Returns their number, at most 2, or -errno. */
+int plan_patch(const struct plan *plan, const struct plan_settings *settings,
+	const struct plan_function *f, struct isa_patch *patches);
 
 /*
  * Give ids from *@next_id on, build the image, write it to @path (base name for the record), load

@@ -29,7 +29,7 @@ struct wiped {
 };
 
 static struct {
-	const char *data;
+	const char *data; /* directory; NULL: no files, all is in memory */
 	char name[64];	   /* PID-START-N of this process or, in a child, of its own */
 	struct counts_header *last; /* the mapped header, the parent's after a fork */
 	struct wiped *wiped;
@@ -194,34 +194,61 @@ static void *map_shared(int fd, uint64_t offset, size_t size)
 	return sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
 }
 
+/* A place for @size bytes that are this process's alone. */
+static void *map_private(size_t size)
+{
+	return sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* The header of a new counts file. 0 or -errno with *@why; the file is gone then. */
+static int new_header(uint64_t start, uint32_t *image, struct counts_header **header,
+	const char **why)
+{
+	int fd, err;
+
+	*image = 0;
+	*why = "no room for the data";
+	if (!rec.data) {
+		*header = map_private(FORMAT_HEADER_SIZE);
+		return sys_failed(*header) ? -ENOMEM : 0;
+	}
+	fd = create_counts(start, image);
+	if (fd < 0) {
+		*why = "no file can be created in the data directory";
+		return fd;
+	}
+	err = extend(fd, 0, FORMAT_HEADER_SIZE);
+	*header = err ? NULL : map_shared(fd, 0, FORMAT_HEADER_SIZE);
+	sys_close(fd);
+	if (!err && sys_failed(*header))
+		err = -ENOMEM;
+	if (err)
+		sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
+	return err;
+}
+
 int record_begin(const struct config *config, char *const *argv, const char **why)
 {
 	struct counts_header *h;
 	uint64_t start = start_time();
 	uint32_t image;
-	int fd, err;
+	int err;
 
-	rec.data = config->data;
+	rec.data = config->data[0] ? config->data : NULL;
 	rec.pid = (uint32_t)sys_getpid();
 	*why = "the data directory cannot be made";
-	err = make_directory(rec.data);
+	err = rec.data ? make_directory(rec.data) : 0;
 	if (err)
 		return err;
-	rec.wiped = sys_mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	rec.wiped = map_private(PAGE);
 	*why = "no memory";
 	if (sys_failed(rec.wiped))
 		return -ENOMEM;
 	sys_call(SYS_madvise, rec.wiped, PAGE, MADV_WIPEONFORK);
-	fd = create_counts(start, &image);
-	*why = "no file can be created in the data directory";
-	if (fd < 0)
-		return fd;
-	err = extend(fd, 0, FORMAT_HEADER_SIZE);
-	h = err ? NULL : map_shared(fd, 0, FORMAT_HEADER_SIZE);
-	sys_close(fd);
-	*why = "no room for the data";
-	if (err || sys_failed(h))
-		return err ? err : -ENOMEM;
+	err = new_header(start, &image, &h, why);
+	if (err)
+		return err;
 	h->version = FORMAT_VERSION;
 	h->header_size = FORMAT_HEADER_SIZE;
 	h->pid = rec.pid;
@@ -256,6 +283,9 @@ void record_image_name(char *path, size_t size)
 {
 	char suffix[24];
 
+	path[0] = 0;
+	if (!rec.data)
+		return;
 	str_print(suffix, sizeof(suffix), "%u.detours", rec.nimages++);
 	file_name(path, size, 0, suffix);
 }
@@ -292,18 +322,22 @@ int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t firs
  * Map room for the blocks of threads to come, without storage behind it yet: a thread that starts
  * later then needs no descriptor, which the program might see, close, or get for its own.
  */
-static void map_ahead(int fd, const struct counts_header *h)
+static void map_ahead(const struct counts_header *h)
 {
 	uint64_t n = AHEAD_BYTES / h->block_size, size;
+	int fd = rec.data ? open_counts(0) : -ENOENT;
 
 	rec.nahead = 0;
+	if (fd < 0)
+		return;
 	n = n < 1 ? 1 : n > AHEAD_MAX ? AHEAD_MAX : n;
 	size = n * h->block_size;
-	if (beyond_limit(h->header_size + size)
-		|| sys_call(SYS_ftruncate, fd, h->header_size + size) < 0)
-		return;
-	rec.ahead = map_shared(fd, h->header_size, size);
-	rec.nahead = sys_failed(rec.ahead) ? 0 : (uint32_t)n;
+	if (!beyond_limit(h->header_size + size)
+		&& !sys_call(SYS_ftruncate, fd, h->header_size + size)) {
+		rec.ahead = map_shared(fd, h->header_size, size);
+		rec.nahead = sys_failed(rec.ahead) ? 0 : (uint32_t)n;
+	}
+	sys_close(fd);
 }
 
 uint32_t record_next_id(void)
@@ -322,7 +356,6 @@ int record_open(uint32_t next_id, uint32_t more, const char **why)
 	struct counts_header *h = rec.last;
 	uint32_t max_ids = next_id + more;
 	uint64_t size = used_size(max_ids);
-	int fd;
 
 	*why = "too many functions";
 	if (size > (1u << 31))
@@ -330,11 +363,7 @@ int record_open(uint32_t next_id, uint32_t more, const char **why)
 	h->max_ids = max_ids;
 	h->block_size = (uint32_t)size;
 	rec.next_id = next_id;
-	fd = open_counts(0);
-	if (fd >= 0) {
-		map_ahead(fd, h);
-		sys_close(fd);
-	}
+	map_ahead(h);
 	h->last = anchor();
 	__atomic_store_n(&h->magic, FORMAT_COUNTS_MAGIC, __ATOMIC_RELEASE);
 	__atomic_store_n(&rec.wiped->header, h, __ATOMIC_RELEASE);
@@ -386,8 +415,10 @@ static void *map_block(const struct counts_header *h, uint32_t index)
 		: -EINVAL;
 	int fd;
 
-	if (!err)
-		return block;
+	if (!rec.data)
+		block = map_private(h->block_size);
+	if (!err || !rec.data)
+		return sys_failed(block) ? NULL : block;
 	if (err != -EINVAL) /* which is a kernel before 5.14, too */
 		return NULL;
 	fd = open_counts(0);
@@ -439,24 +470,15 @@ static void *new_block(struct counts_header *h, uint32_t *index)
 static struct counts_header *child_header(void)
 {
 	const struct counts_header *parent = rec.last;
-	struct counts_header *h = NULL;
+	struct counts_header *h;
 	uint64_t start = start_time();
+	const char *why;
 	uint32_t image;
-	int fd;
 
 	rec.pid = (uint32_t)sys_getpid();
-	fd = create_counts(start, &image);
-	if (fd < 0)
+	if (new_header(start, &image, &h, &why))
 		return NULL;
-	if (!extend(fd, 0, FORMAT_HEADER_SIZE))
-		h = map_shared(fd, 0, FORMAT_HEADER_SIZE);
-	if (h && !sys_failed(h))
-		map_ahead(fd, parent);
-	sys_close(fd);
-	if (!h || sys_failed(h)) {
-		sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
-		return NULL;
-	}
+	map_ahead(parent);
 	memcpy(&h->version, &parent->version, sizeof(*h) - sizeof(h->magic));
 	rec.nimages = 0;
 	h->pid = rec.pid;
@@ -571,7 +593,7 @@ void record_end(int status)
 
 	if (!h || record_borrowed())
 		return;
-	if (!shadow_hooks.sealed) {
+	if (!shadow_hooks.sealed && rec.data) {
 		flush_calls((uint64_t)__builtin_frame_address(0));
 		h->last = anchor();
 		remove_images();

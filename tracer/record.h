@@ -14,11 +14,13 @@ struct shadow_thread;
 
 /*
  * Make the data directory and reserve this process's file name. Notes the first clock anchor.
+ * Where @config->data is empty there are no files: what is counted stays in memory.
  * 0 or -errno with *@why.
  */
 int record_begin(const struct config *config, char *const *argv, const char **why);
 
-/* A name for one more detour image of this process. The file is removed when the process exits. */
+/* A name for one more detour image of this process; empty when there are no files. The file is
+ * removed when the process exits. */
 void record_image_name(char *path, size_t size);
 
 /* Write a symbols file for batch @batch and remember it. 0 or -errno. */

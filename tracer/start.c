@@ -3,86 +3,15 @@
 #include "batch.h"
 #include "late.h"
 #include "record.h"
+#include "session.h"
 #include "trap.h"
-#include "watch.h"
-#include "../arch/sys.h"
-#include "../rethook/mirror.h"
-#include "../rethook/shadow.h"
-#include "../rethook/unwind.h"
-#include <elf.h>
-#include <sys/resource.h>
 
-#define LATER_IDS 131072 /* functions of modules that may be loaded later */
+/* Functions that may come later: */
+#define LATER_IDS 131072 /* with modules, */
+#define PROBE_IDS 4096	 /* with probes */
 
-/* Stays: later modules need it. The environment may change, so nothing refers to it. */
-static struct session session;
+/* Of the filters. */
 static struct arena session_arena;
-
-static uint64_t auxiliary(char *const *envp, uint64_t type)
-{
-	const Elf64_auxv_t *aux;
-
-	while (*envp)
-		envp++;
-	for (aux = (const void *)(envp + 1); aux->a_type != AT_NULL; aux++)
-		if (aux->a_type == type)
-			return aux->a_un.a_val;
-	return 0;
-}
-
-static int64_t tls_offset(const void *variable)
-{
-	return (int64_t)((uintptr_t)variable - arch_thread_pointer());
-}
-
-static void set_env(void)
-{
-	mirror_setup(session.config.mode);
-	session.env = (struct isa_env){
-		.mode = session.config.mode,
-		.tls_mirror = tls_offset(&shadow_mirror),
-		.tls_records = tls_offset(&shadow_records),
-		.tls_current = tls_offset(&shadow_current),
-		.mask = shadow_root.mask,
-		.slow_entry = (uint64_t)shadow_slow_entry,
-		.slow_exit = (uint64_t)shadow_slow_exit,
-		.slow_unwind = (uint64_t)shadow_slow_unwind,
-		.slow_release = (uint64_t)shadow_slow_release,
-		.personality = (uint64_t)unwind_personality,
-	};
-	shadow_hooks = (struct shadow_hooks){
-		.mode = session.config.mode,
-		.attach = record_attach,
-		.renew = record_renew,
-		.lost_call = record_lost_call,
-		.borrowed = record_borrowed,
-		.watch = watch_entered,
-	};
-	unwind_find = unwinders_find;
-}
-
-static void set_settings(char *const *envp)
-{
-	struct rlimit stack = { 0, 0 };
-
-	sys_call(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &stack);
-	session.phdr = auxiliary(envp, AT_PHDR);
-	session.phnum = auxiliary(envp, AT_PHNUM);
-	session.settings = (struct plan_settings){
-		.env = &session.env,
-		.functions = &session.function_filter,
-		.demangle = session.config.functions != NULL,
-		.trap = session.config.trap && trap_possible(),
-		.later = session.config.modules != NULL,
-		.root = (uint64_t)&shadow_root,
-		.page = auxiliary(envp, AT_PAGESZ),
-		.place = { .page = auxiliary(envp, AT_PAGESZ),
-			.program = session.phdr,
-			.loader = auxiliary(envp, AT_BASE),
-			.brk = (uint64_t)sys_call(SYS_brk, 0),
-			.stack_limit = stack.rlim_cur },
-	};
-}
 
 static void exit_hook(int status, void *unused)
 {
@@ -100,11 +29,11 @@ static int prepare(struct batch *batch, char *const *argv, const char **why)
 
 	if (err)
 		return err;
-	batch_load(batch, &session);
+	batch_load(batch);
 	err = batch_record(batch, 0, why);
 	if (!err)
-		err = record_open(
-			batch->next_id, session.settings.later ? LATER_IDS : 0, why);
+		err = record_open(batch->next_id,
+			session.settings.later ? LATER_IDS : PROBE_IDS, why);
 	if (err)
 		return err;
 	*why = "SIGTRAP cannot be handled";
@@ -116,10 +45,10 @@ static void trace(struct batch *batch, const struct modules *modules, char *cons
 	const char *why;
 	int err;
 
-	batch_plan(batch, &session, modules);
+	batch_plan(batch, modules);
 	if (!batch->nplans && !session.settings.later)
 		return;
-	batch_plan_watched(batch, &session, modules);
+	batch_plan_watched(batch, modules);
 	err = prepare(batch, argv, &why);
 	if (err) {
 		config_complain(
@@ -129,9 +58,10 @@ static void trace(struct batch *batch, const struct modules *modules, char *cons
 	}
 	if (on_exit)
 		on_exit(exit_hook, NULL);
+	session.ready = true;
 	if (session.settings.later)
-		late_start(&session, modules);
-	batch_patch(batch, &session);
+		late_start(modules);
+	batch_patch(batch);
 }
 
 static bool read_settings(struct modules *modules, char *const *envp, struct arena *arena)
@@ -139,7 +69,9 @@ static bool read_settings(struct modules *modules, char *const *envp, struct are
 	struct maps maps;
 
 	config_read(&session.config, envp);
-	set_settings(envp);
+	session.settings.demangle = session.config.functions != NULL;
+	session.settings.trap = session.config.trap && trap_possible();
+	session.settings.later = session.config.modules != NULL;
 	return !filter_parse(&session.module_filter, session.config.modules, &session_arena)
 		&& !filter_parse(
 			&session.function_filter, session.config.functions, &session_arena)
@@ -158,7 +90,7 @@ void start(char *const *argv, char *const *envp)
 		config_complain("the loaded modules cannot be found: nothing is traced");
 		return;
 	}
-	set_env();
+	session_set_env();
 	trace(&batch, &modules, argv);
 	if (session.config.verbose)
 		config_complain("%u functions traced in %u modules, %u skipped (%lu M ticks)",

@@ -24,7 +24,8 @@ int where_add(const struct plan *plan)
 		if (f->id)
 			t->list[t->count++] = (struct where_entry){
 				.addr = f->symbol->start + plan->module->bias,
-				.id = f->id, .entry_only = f->site.entry_only
+				.detour = f->detour, .id = f->id,
+				.entry_only = f->site.entry_only
 			};
 	}
 	t->older = newest;

@@ -7,6 +7,7 @@
 
 struct where_entry {
 	uint64_t addr; /* run-time */
+	uint64_t detour; /* run-time */
 	uint32_t id;
 	bool entry_only;
 };

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "session.h"
+#include "record.h"
+#include "trap.h"
+#include "watch.h"
+#include "../arch/sys.h"
+#include "../rethook/mirror.h"
+#include "../rethook/shadow.h"
+#include "../rethook/unwind.h"
+#include <elf.h>
+#include <sys/resource.h>
+
+#define PROBE_IDS 16384 /* functions that probes may be attached to */
+
+struct session session;
+
+static uint64_t auxiliary(char *const *envp, uint64_t type)
+{
+	const Elf64_auxv_t *aux;
+
+	while (*envp)
+		envp++;
+	for (aux = (const void *)(envp + 1); aux->a_type != AT_NULL; aux++)
+		if (aux->a_type == type)
+			return aux->a_un.a_val;
+	return 0;
+}
+
+void session_see(char *const *envp)
+{
+	struct rlimit stack = { 0, 0 };
+
+	sys_call(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &stack);
+	session.phdr = auxiliary(envp, AT_PHDR);
+	session.phnum = auxiliary(envp, AT_PHNUM);
+	session.settings = (struct plan_settings){
+		.env = &session.env,
+		.functions = &session.function_filter,
+		.root = (uint64_t)&shadow_root,
+		.page = auxiliary(envp, AT_PAGESZ),
+		.place = { .page = auxiliary(envp, AT_PAGESZ),
+			.program = session.phdr,
+			.loader = auxiliary(envp, AT_BASE),
+			.brk = (uint64_t)sys_call(SYS_brk, 0),
+			.stack_limit = stack.rlim_cur },
+	};
+}
+
+static int64_t tls_offset(const void *variable)
+{
+	return (int64_t)((uintptr_t)variable - arch_thread_pointer());
+}
+
+void session_set_env(void)
+{
+	mirror_setup(session.config.mode);
+	session.env = (struct isa_env){
+		.mode = session.config.mode,
+		.tls_mirror = tls_offset(&shadow_mirror),
+		.tls_records = tls_offset(&shadow_records),
+		.tls_current = tls_offset(&shadow_current),
+		.mask = shadow_root.mask,
+		.slow_entry = (uint64_t)shadow_slow_entry,
+		.slow_exit = (uint64_t)shadow_slow_exit,
+		.slow_unwind = (uint64_t)shadow_slow_unwind,
+		.slow_release = (uint64_t)shadow_slow_release,
+		.personality = (uint64_t)unwind_personality,
+	};
+	shadow_hooks = (struct shadow_hooks){
+		.mode = session.config.mode,
+		.attach = record_attach,
+		.renew = record_renew,
+		.lost_call = record_lost_call,
+		.borrowed = record_borrowed,
+		.watch = watch_entered,
+	};
+	unwind_find = unwinders_find;
+}
+
+int session_ready(void)
+{
+	const char *why;
+	int err;
+
+	if (session.ready)
+		return 0;
+	session.config.mode = MODE_COUNT;
+	session.config.data[0] = 0;
+	session_set_env();
+	err = record_begin(&session.config, NULL, &why);
+	if (!err)
+		err = record_open(1, PROBE_IDS, &why);
+	session.ready = !err;
+	return err;
+}
