@@ -154,12 +154,10 @@ static void count_functions(struct batch *batch)
 
 void batch_patch(struct batch *batch)
 {
-	const struct patch_how how = { .page = session.settings.page };
-
 	for (size_t i = 0; i < batch->nall; i++) {
 		struct plan *plan = &batch->plans[i];
 		int err = plan->npatches
-			? patch_store(plan->patches, plan->npatches, NULL, &how)
+			? patch_store(plan->patches, plan->npatches, NULL, &session.settings.patch)
 			: 0;
 
 		if (err)

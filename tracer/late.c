@@ -137,12 +137,11 @@ static bool trace_these(const struct modules *modules, const struct known *again
 /* A module has come back: its patches are known if it is where it was, else its ids are. */
 static bool trace_again(const struct module *m, const struct known *k)
 {
-	const struct patch_how how = { .page = session.settings.page };
 	struct module copy = *m;
 	const struct modules one = { .list = &copy, .count = 1 };
 
 	if (k == find(m))
-		return !patch_store(k->patches, k->npatches, NULL, &how);
+		return !patch_store(k->patches, k->npatches, NULL, &session.settings.patch);
 	return trace_these(&one, k);
 }
 

@@ -11,6 +11,7 @@
 #include "symbols.h"
 #include "unwinders.h"
 #include "../trampolines/gaps.h"
+#include "../trampolines/patch.h"
 
 /* What the whole batch has in common. */
 struct plan_settings {
@@ -22,6 +23,7 @@ struct plan_settings {
 	bool later;    /* modules that are loaded later may be wanted */
 	uint64_t root; /* see isa->cie() */
 	size_t page;
+	struct patch_how patch;
 	struct gap_request place; /* the process's part of it */
 };
 

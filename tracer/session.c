@@ -38,6 +38,8 @@ void session_see(char *const *envp)
 		.functions = &session.function_filter,
 		.root = (uint64_t)&shadow_root,
 		.page = auxiliary(envp, AT_PAGESZ),
+		.patch = { .page = auxiliary(envp, AT_PAGESZ),
+			.avoid_mem = !patch_mem_executes() },
 		.place = { .page = auxiliary(envp, AT_PAGESZ),
 			.program = session.phdr,
 			.loader = auxiliary(envp, AT_BASE),

@@ -97,10 +97,22 @@ static int patch_through_mem(struct patch_writer *w, const struct isa_patch *run
 
 static int patch_read_maps(struct patch_writer *w)
 {
-	/* Only smaps shows PROT_BTI; it is not in every kernel. */
-	if (!w->maps.count && maps_read(&w->maps, "/proc/self/smaps", &w->arena)
-		&& maps_read(&w->maps, "/proc/self/maps", &w->arena))
+	struct maps guards;
+
+	if (w->maps.count)
+		return 0;
+	if (maps_read(&w->maps, "/proc/self/maps", &w->arena))
 		return -EACCES;
+	/* Only smaps shows PROT_BTI; it is not in every kernel, and under qemu-user it is the
+	 * host's: no protection but this is taken from it. */
+	if (maps_read(&guards, "/proc/self/smaps", &w->arena))
+		return 0;
+	for (size_t i = 0; i < w->maps.count; i++) {
+		const struct mapping *guard = maps_from(&guards, w->maps.list[i].lo);
+
+		w->maps.list[i].guarded = guard && guard->guarded
+			&& guard->lo <= w->maps.list[i].lo;
+	}
 	return 0;
 }
 
@@ -230,4 +242,31 @@ int patch_store(const struct isa_patch *patches, size_t n, struct isa_patch *old
 		sys_close(w.mem);
 	arena_free(&w.arena);
 	return err;
+}
+
+/* ---- what runs ---- */
+
+/* Two functions of a few instructions, which differ in what they return only. */
+#define PATCH_TRY 16
+#define PATCH_TRIED(name, value)                                                                   \
+	static __attribute__((noinline, aligned(32))) int name(void)                               \
+	{                                                                                          \
+		__asm__ volatile("");                                                              \
+		return value;                                                                      \
+	}
+PATCH_TRIED(patch_tried_old, 1)
+PATCH_TRIED(patch_tried_new, 2)
+
+bool patch_mem_executes(void)
+{
+	static int (*volatile const tried)(void) = patch_tried_old;
+	static int (*volatile const wanted)(void) = patch_tried_new;
+	int mem = sys_open("/proc/self/mem", O_RDWR, 0), before = tried();
+
+	if (mem < 0)
+		return true;
+	sys_pwrite_all(mem, (const void *)wanted, PATCH_TRY, (uint64_t)(uintptr_t)tried);
+	sys_close(mem);
+	return memcmp((const void *)tried, (const void *)wanted, PATCH_TRY) || tried() != before
+		|| before == wanted();
 }

@@ -14,9 +14,15 @@ struct patch_how {
 	int exec_prot; /* protection that executable pages of this module have and /proc/self/maps
 			* does not show: PROT_BTI when the module's property note and HWCAP2_BTI say
 			* so, else 0 */
-	bool avoid_mem; /* a patch that was written through /proc/self/mem was not executed, as under
-			 * qemu-user: only calling patched code can tell */
+	bool avoid_mem; /* see patch_mem_executes() */
 };
+
+/*
+ * Whether code that is stored through /proc/self/mem is executed from then on, found by trying it
+ * on code of our own, once: under qemu-user what has run before stays as it was, though the new
+ * bytes are there to read. Also true where /proc/self/mem cannot be written, which is no harm.
+ */
+bool patch_mem_executes(void);
 
 /*
  * Store @n patches, which must be sorted by address, must not overlap, and must lie in readable

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "support_qemu.h"
 #include <criterion/criterion.h>
 
 #include "tracer/ehframe.h"
@@ -566,13 +567,12 @@ Test(ehframe, agrees_with_readelf)
 {
 	static const char *const paths[] = { "/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6",
 		"/lib/aarch64-linux-gnu/libc.so.6", "/lib/powerpc64le-linux-gnu/libc.so.6" };
-	char self[64];
+	char room[4096];
 
 	if (system("readelf --version >/dev/null 2>&1"))
 		cr_skip_test("no readelf");
-	snprintf(self, sizeof(self), "/proc/%d/exe", getpid());
 	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
-		const char *path = i ? paths[i] : self;
+		const char *path = support_real_path(paths[i], room, sizeof(room));
 
 		if (access(path, R_OK))
 			continue;

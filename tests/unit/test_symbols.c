@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "support_qemu.h"
 #include <criterion/criterion.h>
 
 #include "tracer/symbols.h"
@@ -602,7 +603,7 @@ static void check_order(const char *path)
 /* Every defined function that nm prints is there by that name, and no other name is. */
 static void compare_with_nm(const char *path)
 {
-	char command[4200], line[4096], name[3000], type[16];
+	char command[3 * 4096], line[4096], name[3000], type[16];
 	size_t seen = 0, named = 0;
 	FILE *f;
 
@@ -633,13 +634,14 @@ static void compare_with_nm(const char *path)
 
 Test(symbols, agrees_with_nm)
 {
-	char self[64];
+	static const char *const paths[] = { "/proc/self/exe", "/lib/x86_64-linux-gnu/libc.so.6",
+		"/lib/aarch64-linux-gnu/libc.so.6", "/lib/powerpc64le-linux-gnu/libc.so.6" };
+	char room[4096];
 
 	if (system("nm --version >/dev/null 2>&1"))
 		cr_skip_test("no nm");
-	snprintf(self, sizeof(self), "/proc/%d/exe", getpid());
-	for (int i = 0; i < 2; i++) {
-		const char *path = i ? "/lib/x86_64-linux-gnu/libc.so.6" : self;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		const char *path = support_real_path(paths[i], room, sizeof(room));
 
 		if (access(path, R_OK))
 			continue;
