@@ -136,8 +136,9 @@ enum detour_mode { MODE_COUNT = 1, MODE_PROFILE = 2, MODE_TRACE = 3 };
 
 /*
  * One entry of the shadow stack, as detours write it: a traced call in progress. A thread's shadow
- * stack is indexed by the stack slot of the return address: the entry of slot S is at
- * mirror + (S & mask) * size / 8. See rethook/shadow.h. In count mode only the first half exists.
+ * stack is indexed by the stack slot of the return address (where that is in a register, by the
+ * stack pointer at the entry): the entry of slot S is at mirror + (S & mask) * size / 8. The mirror
+ * is aligned to its own size. See rethook/shadow.h. In count mode only the first half exists.
  */
 struct shadow_entry {
 	uint64_t slot; /* not 0: the entry is valid; written last, zeroed first */
@@ -152,6 +153,7 @@ struct shadow_entry {
 	uint64_t parent; /* struct shadow_entry that encloses this one */
 	uint64_t link;	 /* in the overflow: the next in its chain */
 };
+#define SHADOW_SLOT_MAX	  INT64_MAX /* above every slot, in signed comparison too */
 #define SHADOW_COUNT_SIZE 32
 #define SHADOW_TIMED_SIZE 64
 
@@ -218,8 +220,8 @@ struct func_record {
 /* Everything a detour needs to know about the process it will run in. Run-time addresses. */
 struct isa_env {
 	enum detour_mode mode;
-	/* thread-pointer offsets */
-	int64_t tls_mirror;  /* of the address of the thread's mirror */
+	/* thread-pointer offsets of three words in a row */
+	int64_t tls_mirror;  /* of the address of the thread's mirror, 0: none yet */
 	int64_t tls_records; /* of the address of the word with the address of its func_records, 0:
 			      * none yet; the mirror is valid only where this is not 0 */
 	int64_t tls_current; /* of the address of the newest entry; not in count mode */

@@ -42,9 +42,23 @@ static void *reserve(size_t size)
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
+/* Reserve @size bytes, a power of two, aligned to that. */
+static void *reserve_aligned(size_t size)
+{
+	uint8_t *all = reserve(2 * size), *mirror;
+
+	if (sys_failed(all))
+		return all;
+	mirror = (uint8_t *)(((uint64_t)all + size - 1) & -size);
+	if (mirror > all)
+		sys_munmap(all, (size_t)(mirror - all));
+	sys_munmap(mirror + size, (size_t)(all + size - mirror));
+	return mirror;
+}
+
 int mirror_map(struct shadow_node *node)
 {
-	void *mirror = reserve(mirror_size());
+	void *mirror = reserve_aligned(mirror_size());
 
 	if (sys_failed(mirror))
 		return -ENOMEM;

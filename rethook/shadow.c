@@ -10,8 +10,9 @@
 #define FLAG_CLAIMED 1 /* accounted; freed by shadow_slow_release() */
 #define FLAG_CLOSED  2 /* accounted as unwound on the word of the thread's end only */
 #define CLOSED_OWNER 1ul /* with it, so that a return point does not take it for its thread's */
-#define FLAG_ACCOUNTED 8 /* follows FLAG_CLAIMED, unless a handler has left in between */
 #define FLAG_SETTLED 4 /* its time is booked: its caller has gone on, most likely without it */
+#define FLAG_ACCOUNTED 8 /* follows FLAG_CLAIMED, unless a handler has left in between */
+#define FLAG_PARENT  16 /* made before a fork, by the parent: not counted here */
 #define MOVED_MAX    64 /* words that a callee may have popped */
 #define COVERED_MAX  4096
 #define CHAIN_MAX    (1 << 23)
@@ -256,7 +257,7 @@ static bool on_other_stack(uint64_t older, uint64_t slot)
  */
 static void settle(struct shadow_thread *t, uint64_t slot, uint64_t when)
 {
-	struct shadow_entry *e = shadow_current, *batch[BATCH_MAX];
+	struct shadow_entry *e = shadow_words.current, *batch[BATCH_MAX];
 
 	if (e->slot < slot && on_other_stack(e->slot, slot))
 		return; /* a signal has interrupted it */
@@ -277,13 +278,13 @@ static void settle(struct shadow_thread *t, uint64_t slot, uint64_t when)
 			else
 				drop(t, batch[i], when);
 	}
-	shadow_current = e && e->slot >= slot ? e : &t->outermost;
+	shadow_words.current = e && e->slot >= slot ? e : &t->outermost;
 }
 
 static void leave_chain(const struct shadow_entry *e)
 {
-	if (timed() && shadow_current == e)
-		shadow_current = (struct shadow_entry *)e->parent;
+	if (timed() && shadow_words.current == e)
+		shadow_words.current = (struct shadow_entry *)e->parent;
 }
 
 /* @e is left: account it, after those that were left before it. */
@@ -314,7 +315,7 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 	e->flags = 0;
 	__atomic_store_n(&e->owner, (uint64_t)shadow_records_of(t), __ATOMIC_RELEASE);
 	if (timed()) {
-		e->parent = (uint64_t)shadow_current;
+		e->parent = (uint64_t)shadow_words.current;
 		e->child = 0;
 		r->depth++;
 	}
@@ -323,7 +324,7 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 		e->start = arch_clock();
 	__atomic_store_n(&e->slot, f->slot, __ATOMIC_RELEASE);
 	if (timed())
-		shadow_current = e;
+		shadow_words.current = e;
 }
 
 /* A thread other than @t that has an entry of @slot, with it in *@entry. */
@@ -464,6 +465,13 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 	return e->owner ? mirror_overflow(&t->node, slot) : e;
 }
 
+/* Detours need not look at the owner of an entry without flags. */
+static void set_parent(struct shadow_entry *e, void *unused)
+{
+	(void)unused;
+	e->flags |= FLAG_PARENT;
+}
+
 /* This thread with its records, NULL when it cannot be had. */
 static struct shadow_thread *ready(void)
 {
@@ -478,8 +486,10 @@ static struct shadow_thread *ready(void)
 	if (!t)
 		t = thread_enter();
 	if (t && !shadow_records_of(t)) {
-		if (shadow_hooks.attach(t))
+		if (shadow_hooks.attach(t)) {
 			thread_only_survivor(t);
+			mirror_each(&t->node, set_parent, NULL);
+		}
 		t->failed = !shadow_records_of(t);
 		if (t->failed)
 			t = NULL;
@@ -495,7 +505,7 @@ bool shadow_pause(bool pause)
 	if (!t || shadow_hooks.sealed)
 		return false;
 	t->paused = pause;
-	shadow_records = pause ? &shadow_no_records : t->records;
+	shadow_words.records = pause ? &shadow_no_records : t->records;
 	return true;
 }
 

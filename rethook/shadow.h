@@ -62,11 +62,14 @@ struct shadow_hooks {
 extern struct shadow_hooks shadow_hooks;
 
 /* Thread-local words that detours use; initial-exec. See struct isa_env. */
-extern __thread uint64_t shadow_mirror;
-extern __thread uint64_t *shadow_records;
-extern __thread struct shadow_entry *shadow_current;
+struct shadow_words {
+	uint64_t mirror;
+	uint64_t *records;
+	struct shadow_entry *current;
+};
+extern __thread struct shadow_words shadow_words;
 
-/* What shadow_records points to where detours shall take the slow path. */
+/* What shadow_words.records points to where detours shall take the slow path. */
 extern uint64_t shadow_no_records;
 
 extern struct shadow_root shadow_root;

@@ -14,12 +14,12 @@
 #endif
 
 uint64_t shadow_no_records;
-static struct shadow_entry no_parent = { .slot = ~0ull };
+static struct shadow_entry no_parent = { .slot = SHADOW_SLOT_MAX };
 
 #define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
-__thread uint64_t shadow_mirror INITIAL_EXEC;
-__thread uint64_t *shadow_records INITIAL_EXEC = &shadow_no_records;
-__thread struct shadow_entry *shadow_current INITIAL_EXEC = &no_parent;
+__thread struct shadow_words shadow_words INITIAL_EXEC = {
+	.records = &shadow_no_records, .current = &no_parent
+};
 static __thread struct shadow_thread *self INITIAL_EXEC;
 
 static struct shadow_thread *reuse_cursor;
@@ -133,11 +133,11 @@ struct shadow_thread *thread_enter(void)
 		t = create(tid);
 	if (!t)
 		return NULL;
-	t->outermost.slot = ~0ull;
+	t->outermost.slot = SHADOW_SLOT_MAX;
 	self = t;
-	shadow_current = &t->outermost;
-	shadow_mirror = t->node.mirror;
-	__atomic_store_n(&shadow_records, t->records, __ATOMIC_RELEASE);
+	shadow_words.current = &t->outermost;
+	shadow_words.mirror = t->node.mirror;
+	__atomic_store_n(&shadow_words.records, t->records, __ATOMIC_RELEASE);
 	return t;
 }
 

@@ -58,9 +58,9 @@ void session_set_env(void)
 	mirror_setup(session.config.mode);
 	session.env = (struct isa_env){
 		.mode = session.config.mode,
-		.tls_mirror = tls_offset(&shadow_mirror),
-		.tls_records = tls_offset(&shadow_records),
-		.tls_current = tls_offset(&shadow_current),
+		.tls_mirror = tls_offset(&shadow_words.mirror),
+		.tls_records = tls_offset(&shadow_words.records),
+		.tls_current = tls_offset(&shadow_words.current),
 		.mask = shadow_root.mask,
 		.slow_entry = (uint64_t)shadow_slow_entry,
 		.slow_exit = (uint64_t)shadow_slow_exit,

@@ -254,8 +254,8 @@ static void begin(enum detour_mode mode)
 		.lost_call = lost_call, .borrowed = borrowed, .watch = watch };
 	mirror_setup(mode);
 	env = (struct isa_env){ .mode = mode, .mask = shadow_root.mask,
-		.tls_mirror = tls(&shadow_mirror), .tls_records = tls(&shadow_records),
-		.tls_current = tls(&shadow_current), .slow_entry = (uint64_t)slow_entry,
+		.tls_mirror = tls(&shadow_words.mirror), .tls_records = tls(&shadow_words.records),
+		.tls_current = tls(&shadow_words.current), .slow_entry = (uint64_t)slow_entry,
 		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
 		.slow_release = (uint64_t)shadow_slow_release };
 	x86_emit_common(&env, (uint64_t)area + COMMON, area + COMMON, &common, common_ranges);
@@ -452,7 +452,7 @@ static void wiped_before(enum detour_mode mode)
 		plain = traced = before;
 		run_cpu(&plain, t.start);
 		patch(&t, rows[i].name);
-		*shadow_records = 0;
+		*shadow_words.records = 0;
 		run_cpu(&traced, t.start);
 		same(rows[i].name, "slow entry", &plain, &traced);
 	}
@@ -491,8 +491,8 @@ static void wiped_inside(enum detour_mode mode)
 		run_cpu(&plain, t.start);
 		memcpy(saved, area, sizeof(saved));
 		patch(&t, wipes.name);
-		/* The first call is slow and makes shadow_records this thread's. */
-		traced.regs[7] = (uint64_t)shadow_records;
+		/* The first call is slow and makes shadow_words.records this thread's. */
+		traced.regs[7] = (uint64_t)shadow_words.records;
 		plain.regs[7] = traced.regs[7];
 		if (round)
 			run_cpu(&traced, t.start);
