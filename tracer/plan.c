@@ -255,6 +255,8 @@ static bool hides_unwinder(const struct plan *plan)
 	const Elf64_Sym *sym = (const void *)plan->elf.dynsym.bytes;
 	bool throws = false;
 
+	if (plan->is_libc)
+		return false; /* it opens libgcc_s for its cleanups */
 	for (size_t i = 0; i < plan->symbols.nfdes && !throws; i++)
 		throws = plan->symbols.fdes[i].personality;
 	if (!throws || plan->has_unwinder)

@@ -150,6 +150,8 @@ def check_expectations(report, header, root):
         if not rows and wanted.get("calls") != 0:
             reason = f"skipped, {refused[0]['reason']}" if refused else "not in the report"
             raise Fault(f"{name}: {reason}, expected {wanted}")
+        if "returned" in wanted and any("entry_only" in row for row in rows):
+            raise Fault(f"{name}: entry only, {rows[0]['entry_only']}: returns are not seen")
         if wanted.keys() == {"calls"} and not at_least and not any("entry_only" in r for r in rows):
             wanted["returned"] = wanted["calls"]
         if any(found[field] < count or (found[field] > count and not at_least)
