@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # What the toolchain files of other CPUs share; they set ftr_cpu (as tools/sysroot.sh calls it),
-# ftr_triplet and CMAKE_SYSTEM_PROCESSOR.
+# FTR_TRIPLET and CMAKE_SYSTEM_PROCESSOR.
 #
 # FTR_SYSROOT: a sysroot of Debian's packages, made by tools/sysroot.sh unless another is given.
 set(CMAKE_SYSTEM_NAME Linux)
@@ -14,7 +14,7 @@ if(NOT ftr_trying)
     COMMAND_ERROR_IS_FATAL ANY)
 endif()
 
-set(CMAKE_C_COMPILER ${ftr_triplet}-gcc)
+set(CMAKE_C_COMPILER ${FTR_TRIPLET}-gcc)
 set(CMAKE_ASM_COMPILER ${CMAKE_C_COMPILER})
 set(CMAKE_SYSROOT ${FTR_SYSROOT})
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
@@ -22,7 +22,7 @@ foreach(kind LIBRARY INCLUDE PACKAGE)
   set(CMAKE_FIND_ROOT_PATH_MODE_${kind} ONLY)
 endforeach()
 set(ENV{PKG_CONFIG_DIR} "")
-set(ENV{PKG_CONFIG_LIBDIR} ${FTR_SYSROOT}/usr/lib/${ftr_triplet}/pkgconfig)
+set(ENV{PKG_CONFIG_LIBDIR} ${FTR_SYSROOT}/usr/lib/${FTR_TRIPLET}/pkgconfig)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${FTR_SYSROOT})
 
 set(FTR_EMULATOR sh ${ftr_top}/tests/qemu/run.sh ${ftr_cpu} ${FTR_SYSROOT})

@@ -86,7 +86,26 @@ if(FTR_SANITIZE)
   return()
 endif()
 
+# Programs of another CPU are run under qemu-user, and the report is read on this machine: by the
+# tool of a host build of its own.
+if(CMAKE_CROSSCOMPILING)
+  include(ExternalProject)
+  set(host ${PROJECT_BINARY_DIR}/host)
+  ExternalProject_Add(ftr_host SOURCE_DIR ${PROJECT_SOURCE_DIR} BINARY_DIR ${host}
+    PREFIX ${host}.cmake CMAKE_ARGS -DBUILD_TESTING=OFF -DCMAKE_BUILD_TYPE=${CMAKE_BUILD_TYPE}
+    BUILD_COMMAND ${CMAKE_COMMAND} --build ${host} --target ftr-report
+    INSTALL_COMMAND "" BUILD_ALWAYS ON)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/machine.json CONTENT [[
+{ "cpu": "@FTR_PORT@", "triplet": "@FTR_TRIPLET@", "sysroot": "@CMAKE_SYSROOT@",
+  "report": "@host@/ftr-report" }
+]] @ONLY)
+endif()
+
+set(options_target)
 set(options_real)
+if(CMAKE_CROSSCOMPILING)
+  set(options_target --quick)
+endif()
 if(NOT FTR_FULL_TESTS)
   set(options_real --quick)
 endif()

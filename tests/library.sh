@@ -20,10 +20,10 @@ needed=$(readelf -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
 	grep -v -e '^libc\.so\.6$' -e '^libZydis\.so' -e '^ld-linux' -e '^ld64' | tr '\n' ' ') || :
 [ -z "$needed" ] || fail "needs $needed"
 
-# From __stack_chk_fail on: what comes with every shared object.
+# From __stack_chk_ on: what comes with every shared object.
 used=$(nm -D --undefined-only "$library" | awk '{ sub(/@.*/, "", $2); print $2 }' |
 	grep -v -e '^dl' -e '^_dl' -e '^on_exit$' -e '^Zydis' -e '^__tls_get_addr$' -e '^__[atm]san_init$' \
-		-e '^__stack_chk_fail$' -e '^__cxa_finalize$' -e '^__gmon_start__$' -e '^_ITM_' |
+		-e '^__stack_chk_' -e '^__cxa_finalize$' -e '^__gmon_start__$' -e '^_ITM_' |
 	tr '\n' ' ') || :
 [ -z "$used" ] || fail "uses $used"
 

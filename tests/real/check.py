@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 from sources import Sources  # first: it finds the harness
 from harness import (HOOK_FLAGS, Fault, Missing, Report, Run, build_hooks, check_same, compare_hooks,
                      find_build, run_all, trace_environment)
+from machine import machine_of
 
 PYTHON = "/usr/bin/python3.11"  # the one that Debian's package of tests belongs to
 HERE = os.path.dirname(os.path.abspath(__file__))
-FLAGS = (("-O2",), ("-Os",), ("-O0",), ("-O3", "-march=native"), ("-O2", "-fno-pie", "-no-pie"),
-         ("clang", "-O2"))
+NATIVE = {"arm64": "-mbranch-protection=standard", "powerpc": "-mcpu=power10"}
 
 
 @dataclass
@@ -44,6 +44,7 @@ class Case:
     files: bool = True
     lost: bool = False
     hooks: bool = False
+    emulated: bool = False  # quick enough under qemu, which runs nothing but programs of this build
 
 
 def machine(name):
@@ -80,27 +81,31 @@ def python_tests(sources):
 
 
 def cases(sources):
-    """Every case, those of --quick marked."""
+    """Every case, those of --quick and for emulated CPUs marked."""
     def lua(*flags):
         return functools.partial(sources.lua, *flags)
 
     script = [f"{HERE}/work.lua", "argument"]
     with open(f"{HERE}/work.sql", encoding="utf-8") as file:
         sql = file.read()
-    for flags in FLAGS:
+    native = NATIVE.get(sources.machine.cpu, "-march=native")
+    for flags in (("-O2",), ("-Os",), ("-O0",), ("-O3", native), ("-O2", "-fno-pie", "-no-pie"),
+                  ("clang", "-O2")):
         text = " ".join(flags)
         quick = flags in (("-O2",), ("-Os",))
-        yield Case(f"lua {text}", lua(*flags), script, quick=quick)
+        emulated = quick or flags[-1] == native
+        yield Case(f"lua {text}", lua(*flags), script, quick=quick, emulated=emulated)
         yield Case(f"zstd {text}", functools.partial(sources.zstd, *flags),
                    ["-q", "-T2", "-6", "-k", "text", "noise", "zeros"], setup=write_samples,
-                   quick=flags == ("-O2",))
+                   quick=flags == ("-O2",), emulated=flags == ("-O2",))
         yield Case(f"zstd -19 and back {text}", functools.partial(shell_of, sources.zstd, flags),
                    ["-c", '"$0" -q -T2 -19 -k text noise && "$0" -dc text.zst noise.zst | sha256sum; '
                     '"$0" -q -b3e4i0 text >/dev/null; "$0" -d nothing'], setup=write_samples, status=1)
         yield Case(f"zlib example {text}", functools.partial(sources.zlib, "example", *flags),
-                   quick=flags == ("-O2",))
+                   quick=flags == ("-O2",), emulated=emulated)
         yield Case(f"zlib minigzip {text}", functools.partial(sources.zlib, "minigzip", *flags),
-                   ["-9", "text", "noise"], setup=write_samples, quick=flags == ("-O2",))
+                   ["-9", "text", "noise"], setup=write_samples, quick=flags == ("-O2",),
+                   emulated=emulated)
         yield Case(f"bzip2 {text}", functools.partial(sources.bzip2, *flags), ["-k", "text", "zeros"],
                    setup=write_samples, quick=flags == ("-Os",))
         yield Case(f"sqlite3 {text}", functools.partial(sources.sqlite, "sqlite3", *flags),
@@ -108,11 +113,12 @@ def cases(sources):
         yield Case(f"sqlite speedtest1 {text}", functools.partial(sources.sqlite, "speedtest1", *flags),
                    ["--size", "5", "--verify", ":memory:"], volatile=rb"\d+\.\d+s",
                    quick=flags == ("-O0",))
-    yield Case("lua ends with an error", lua("-O2"), [f"{HERE}/fail.lua"], status=1, quick=True)
-    yield Case("lua counted", lua("-O2"), script, mode="count", quick=True)
-    yield Case("lua with all libraries", lua("-O2"), script, modules="*", quick=True)
+    yield Case("lua ends with an error", lua("-O2"), [f"{HERE}/fail.lua"], status=1, quick=True,
+               emulated=True)
+    yield Case("lua counted", lua("-O2"), script, mode="count", quick=True, emulated=True)
+    yield Case("lua with all libraries", lua("-O2"), script, modules="*", quick=True, emulated=True)
     yield Case("lua counted by gcc's hooks too", functools.partial(hooked_lua, sources), script,
-               mode="count", quick=True, hooks=True, files=False)
+               mode="count", quick=True, hooks=True, files=False, emulated=True)
 
     yield Case("lua of this machine with all libraries", machine("lua5.4"), script, modules="*")
     yield Case("sqlite3 of this machine with all libraries", machine("sqlite3"),
@@ -153,7 +159,7 @@ def shell_of(builder, flags):
 
 
 def hooked_lua(sources):
-    hooks = build_hooks(os.path.join(sources.root, "hooks"))
+    hooks = build_hooks(sources.machine, os.path.join(sources.root, "hooks"))
     return sources.lua("-O1", *HOOK_FLAGS, extra=[hooks])
 
 
@@ -168,12 +174,12 @@ def gcc_on_lua(sources):
     return machine("gcc")()
 
 
-def run_case(case, command, env, work):
+def run_case(case, machine, command, env, work):
     env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": work, **case.env, **env}
-    return Run(command, env, work, case.stdin.encode(), case.timeout, setup=case.setup)
+    return Run(*machine.command(command, env), work, case.stdin.encode(), case.timeout, setup=case.setup)
 
 
-def check_case(case, path, build, work):
+def check_case(case, machine, path, build, work):
     if isinstance(path, list):
         shell, program = path
         command = [shell, case.args[0], case.args[1], program]
@@ -185,9 +191,9 @@ def check_case(case, path, build, work):
         return re.sub(case.volatile, b"~", text) if case.volatile else text
 
     # The same directory name both times: programs print it.
-    plain = run_case(case, command, {}, f"{work}/run")
+    plain = run_case(case, machine, command, {}, f"{work}/run")
     os.rename(f"{work}/run", f"{work}/plain")
-    again = run_case(case, command, {}, f"{work}/run")
+    again = run_case(case, machine, command, {}, f"{work}/run")
     os.rename(f"{work}/run", f"{work}/again")
     try:
         check_same(plain, again, normalise, case.files)
@@ -198,13 +204,14 @@ def check_case(case, path, build, work):
     if not build:
         return f"status {plain.status_text()}, {len(plain.out)} bytes"
     data = f"{work}/data"
-    traced = run_case(case, command, trace_environment(build, data, case.mode, case.modules), f"{work}/run")
+    traced = run_case(case, machine, command,
+                      trace_environment(build, data, case.mode, case.modules), f"{work}/run")
     check_same(plain, traced, normalise, case.files)
     report = Report(build, data, "--all")
     report.check_counts(case.lost)
     report.check_end(traced)
     if case.hooks:
-        functions, calls = compare_hooks(path, f"{work}/run/cross.txt", report, traced.pid)
+        functions, calls = compare_hooks(machine, path, f"{work}/run/cross.txt", report, traced.pid)
         return f"{functions} functions, {calls} calls agree"
     try:
         report.check_times()
@@ -233,7 +240,7 @@ def in_scratch(case, sources, build, keep):
         path = case.program()
     work = tempfile.mkdtemp(prefix="ftr-real-")
     try:
-        return check_case(case, path, build, work)
+        return check_case(case, sources.machine, path, build, work)
     except Fault as fault:
         raise Fault(f"{fault}" + (f" (kept {work})" if keep else "")) from fault
     finally:
@@ -255,10 +262,11 @@ def main():
     build = find_build(options.build)
     if not build and not options.untraced:
         sys.exit("run.sh: no build directory with libftr.so; give --build DIR or --untraced")
-    sources = Sources(os.path.abspath(options.cache or (f"{build}/real" if build else "/tmp/ftr-real")))
+    sources = Sources(os.path.abspath(options.cache or (f"{build}/real" if build else "/tmp/ftr-real")),
+                      machine_of(build))
     checks = []
     for case in cases(sources):
-        if options.quick and not case.quick:
+        if not (case.emulated if sources.machine.triplet else case.quick or not options.quick):
             continue
         if options.names and not any(case.name.startswith(name) for name in options.names):
             continue

@@ -19,10 +19,11 @@ SUITE = "bookworm"
 
 
 class Sources:
-    """Sources below @root/source, programs below @root/programs."""
+    """Sources below @root/source, programs for @machine below @root/programs."""
 
-    def __init__(self, root):
+    def __init__(self, root, machine):
         self.root = root
+        self.machine = machine
         self.apt_ready = False
         self.lock = threading.Lock()  # one fetches or builds at a time
 
@@ -80,10 +81,10 @@ class Sources:
         target = os.path.join(self.root, "programs", f"{name}-{variant}", name)
         if not os.path.exists(target):
             os.makedirs(os.path.dirname(target), exist_ok=True)
-            compiler = [] if flags[0] == "clang" else ["gcc"]
-            if not shutil.which((*compiler, *flags)[0]):
-                raise Missing((*compiler, *flags)[0])
-            self.command([*compiler, *flags, "-g1", "-w", "-o", target + ".new", *parts, *late], cwd)
+            name, *options = flags if flags[0] == "clang" else ("gcc", *flags)
+            if not self.machine.has(name):
+                raise Missing(name)
+            self.command([*self.machine.compiler(name), *options, "-g1", "-w", "-o", target + ".new", *parts, *late], cwd)
             os.rename(target + ".new", target)
         return target
 

@@ -11,32 +11,42 @@
  * flags: clang -O2
  * flags: clang -Oz
  * flags: -O2 -fno-pie -no-pie
- * flags: -O2 -fcf-protection=full
- * flags: -O2 -fcf-protection=none
- * flags: -O2 -fpatchable-function-entry=5
- * flags: -O2 -fpatchable-function-entry=16,3
- * flags: clang -O2 -fpatchable-function-entry=5
- * flags: -O2 -pg -mfentry -mnop-mcount -fno-pie -no-pie
+ * flags: x86_64: -O2 -fcf-protection=full
+ * flags: x86_64: -O2 -fcf-protection=none
+ * flags: x86_64,arm64: -O2 -fpatchable-function-entry=5
+ * flags: x86_64,arm64: -O2 -fpatchable-function-entry=16,3
+ * flags: x86_64,arm64: clang -O2 -fpatchable-function-entry=5
+ * flags: x86_64: -O2 -pg -mfentry -mnop-mcount -fno-pie -no-pie
  * flags: -O2 -fomit-frame-pointer -fno-align-functions
  * flags: -O2 -fno-omit-frame-pointer -fstack-protector-all
  * flags: -O2 -fstack-clash-protection -D_FORTIFY_SOURCE=2
  * flags: -O2 -fno-asynchronous-unwind-tables
  * flags: -O2 -ffunction-sections -Wl,--gc-sections
  * flags: -O2 -flto
- * flags: -O2 -fsplit-stack
- * flags: -O2 -mindirect-branch=thunk -mfunction-return=thunk -fcf-protection=none
+ * flags: x86_64: -O2 -fsplit-stack
+ * flags: x86_64: -O2 -mindirect-branch=thunk -mfunction-return=thunk -fcf-protection=none
  * flags: -O2 -Wl,-z,separate-code -Wl,-z,now
  * flags: -O2 -Wl,-z,noseparate-code -Wl,--hash-style=sysv
  * flags: clang -O2 -mllvm -enable-tail-merge
- * flags: -O2 -march=native
- * flags: -O2 -mcmodel=large -fno-pie -no-pie
+ * flags: x86_64: -O2 -march=native
+ * flags: x86_64: -O2 -mcmodel=large -fno-pie -no-pie
  * flags: -O2 -fno-plt -Wl,-z,max-page-size=65536
  * flags: -O2 -Wl,--emit-relocs -gz -Wl,--build-id=none
  * flags: -O2 -fuse-ld=gold
- * flags: -Os -fno-align-functions -falign-functions=1 -fcf-protection=none
+ * flags: x86_64: -Os -fno-align-functions -falign-functions=1 -fcf-protection=none
  * flags: -O1 -fsanitize=undefined
- * flags: clang -O1 -fsanitize=address,undefined
+ * flags: x86_64: clang -O1 -fsanitize=address,undefined
  * flags: -O0 -fprofile-arcs -ftest-coverage
+ * flags: arm64: -O2 -mbranch-protection=standard
+ * flags: arm64: -O2 -mbranch-protection=pac-ret+leaf+b-key
+ * flags: arm64: -O3 -march=armv8.5-a+sve2
+ * flags: arm64: -O2 -mcmodel=large -fno-pie -no-pie
+ * flags: arm64: clang -O2 -mbranch-protection=standard
+ * flags: powerpc: -O2 -mcpu=power10
+ * flags: powerpc: -O2 -mcpu=power10 -mrop-protect
+ * flags: powerpc: -O2 -mcmodel=large
+ * flags: powerpc: -Os -mcpu=power9
+ * flags: powerpc: clang -O2 -mcpu=power10
  * cross: yes
  * expect: factorial calls=11
  * expect: fibonacci calls=465

@@ -11,7 +11,6 @@ import argparse
 import fnmatch
 import functools
 import os
-import platform
 import re
 import shlex
 import shutil
@@ -21,6 +20,7 @@ import tempfile
 
 from harness import (COUNTS, HERE, HOOK_FLAGS, Fault, Report, Run, build_hooks, check_same,
                      compare_hooks, find_build, run_all, trace_environment)
+from machine import machine_of
 
 WORDS = ("flags", "mode", "args", "stdin", "env", "exit", "expect", "maybe", "absent", "skipped",
          "needs", "library", "strip", "limit", "timeout", "cross", "lost", "stacks", "end")
@@ -48,24 +48,23 @@ def parse_expectation(line):
     return name, {key: int(value) for key, value in pairs}, at_least
 
 
-def has(word):
-    """Whether this machine has what a program `needs:`."""
-    if word == "x86_64":
-        return platform.machine() == "x86_64"
-    if word == "root":
-        return os.geteuid() == 0
-    if word.startswith("/"):
-        return os.path.exists(word)
-    if shutil.which(word):
-        return True
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        return word in file.read().split()
+def flags_for(header, cpu, brief):
+    """The `flags:` lines for @cpu: those that name it and those that name none; @brief: one of these."""
+    general, special = [], []
+    for line in header["flags"] or DEFAULT_FLAGS:
+        only = re.match(r"([\w,]+):\s*", line)
+        if not only:
+            general.append(line)
+        elif cpu in only.group(1).split(","):
+            special.append(line[only.end():])
+    return general[:1 if brief else None] + special
 
 
 class Program:
     """One source file built one way."""
 
-    def __init__(self, path, flags, out):
+    def __init__(self, machine, path, flags, out):
+        self.machine = machine
         self.path = path
         self.name = os.path.splitext(os.path.basename(path))[0]
         self.flags = flags
@@ -83,7 +82,7 @@ class Program:
         sources = [self.path] + [f"{HERE}/{word}" for word in words if word.endswith(".S")]
         late = [word for word in words if word.startswith("-l")]
         words = [word for word in words if word not in late and not word.endswith(".S")]
-        common = [compiler, "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", f"-I{HERE}", *words]
+        common = [*self.machine.compiler(compiler), "-g", "-Wall", "-Wextra", "-Wno-unused-parameter", f"-I{HERE}", *words]
         self.compile([*common, *extra], sources, self.exe, late)
         for library in self.header["library"]:
             name, *options = library.split()
@@ -104,7 +103,7 @@ class Program:
             lines = [line for line in done.stderr.splitlines() if re.search("error|undefined", line, re.I)]
             raise Fault("does not build: " + " | ".join(lines[:4]))
         if self.header["strip"]:
-            subprocess.run(["strip", target], check=True)
+            subprocess.run([self.machine.tool("strip"), target], check=True)
         with open(stamp, "w", encoding="utf-8") as file:
             file.write(str(command))
 
@@ -117,7 +116,8 @@ class Program:
             env.update(word.split("=", 1) for word in shlex.split(line))
         env.update(environment)
         limits = [(name, int(value)) for name, value in map(str.split, header["limit"])]
-        return Run([self.exe, *shlex.split(" ".join(header["args"]))], env, work,
+        command = [self.exe, *shlex.split(" ".join(header["args"]))]
+        return Run(*self.machine.command(command, env), work,
                    "\n".join(header["stdin"]).encode(), int((header["timeout"] or [120])[0]), limits)
 
 
@@ -200,9 +200,9 @@ def check_program(program, build, work):
 
 def check_cross(program, build, work):
     """The program's functions counted twice in one run: by ftr and by gcc's own hooks."""
-    program.build([*HOOK_FLAGS, build_hooks(program.dir)])
+    program.build([*HOOK_FLAGS, build_hooks(program.machine, program.dir)])
     run = program.run(trace_environment(build, f"{work}/data", "count"), f"{work}/run")
-    functions, calls = compare_hooks(program.exe, f"{work}/run/cross.txt",
+    functions, calls = compare_hooks(program.machine, program.exe, f"{work}/run/cross.txt",
                                      Report(build, f"{work}/data"), run.pid)
     return f"{functions} functions, {calls} calls agree"
 
@@ -219,7 +219,7 @@ def in_scratch(check, program, build, keep):
             shutil.rmtree(work, ignore_errors=True)
 
 
-def collect(options, out):
+def collect(options, machine, out):
     """(programs, skipped) of this directory, as the options say."""
     programs, skipped = [], []
     for name in sorted(os.listdir(HERE)):
@@ -232,15 +232,16 @@ def collect(options, out):
         header = read_header(path)
         if options.cross and not header["cross"]:
             continue
-        missing = [word for word in " ".join(header["needs"]).split() if not has(word)]
+        missing = [word for word in " ".join(header["needs"]).split() if not machine.has(word)]
         if missing:
             skipped.append((name, "needs " + " ".join(missing)))
             continue
-        for flags in (header["flags"] or DEFAULT_FLAGS)[:1 if options.quick or options.cross else None]:
-            if flags.startswith("clang") and not shutil.which("clang"):
+        ways = flags_for(header, machine.cpu, options.quick)
+        for flags in ways[:1] if options.cross else ways:
+            if flags.startswith("clang") and not machine.has("clang"):
                 skipped.append((f"{name} [{flags}]", "needs clang"))
                 continue
-            programs.append(Program(path, flags, out))
+            programs.append(Program(machine, path, flags, out))
     return programs, skipped
 
 
@@ -250,7 +251,7 @@ def main():
     parser.add_argument("--build", default=os.environ.get("FTR_BUILD"), help="build directory")
     parser.add_argument("--out", help="where to build the programs (BUILD/target)")
     parser.add_argument("--untraced", action="store_true", help="check the programs alone")
-    parser.add_argument("--quick", action="store_true", help="only the first flags line of each")
+    parser.add_argument("--quick", action="store_true", help="only the first way to build each, and those for one CPU")
     parser.add_argument("--cross", action="store_true", help="compare with -finstrument-functions")
     parser.add_argument("--keep", action="store_true", help="keep the files of failures")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -260,7 +261,7 @@ def main():
         sys.exit("run.sh: no build directory with libftr.so; give --build DIR or --untraced")
     out = options.out or (f"{build}/target" if build else f"{tempfile.gettempdir()}/ftr-target")
     out = os.path.join(os.path.abspath(out), "cross" if options.cross else "plain")
-    programs, skipped = collect(options, out)
+    programs, skipped = collect(options, machine_of(build), out)
     check = check_cross if options.cross else check_program
     use = None if options.untraced else build
     return run_all([(program.title, functools.partial(in_scratch, check, program, use, options.keep))

@@ -2,6 +2,7 @@
 /*
  * A program that executes itself: the same process has several images.
  *
+ * needs: execve
  * expect: work calls=60
  * expect: tells calls=4
  */

@@ -10,6 +10,8 @@ import resource
 import signal
 import subprocess
 
+from machine import machine_of
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 COUNTS = ("calls", "returned", "unwound", "open")
@@ -93,7 +95,7 @@ class Report:
     def __init__(self, build, data, *options, damaged=False):
         """@damaged: files may be half written, which the report says by its status 1."""
         done = subprocess.run(
-            [f"{build}/ftr-report", "--data", data, "--format", "json", *options],
+            [machine_of(build).report, "--data", data, "--format", "json", *options],
             capture_output=True, text=True, check=False, errors="replace")
         if done.returncode not in ((0, 1) if damaged and done.stdout else (0,)):
             raise Fault(f"ftr-report: status {done.returncode}: {done.stderr.strip()[:300]}")
@@ -173,20 +175,20 @@ def trace_environment(build, data, mode, modules=None):
 HOOK_FLAGS = ["-finstrument-functions", "-fno-inline", "-fno-partial-inlining"]
 
 
-def build_hooks(directory):
+def build_hooks(machine, directory):
     """The object that counts calls by gcc's own hooks, for programs built with HOOK_FLAGS."""
     os.makedirs(directory, exist_ok=True)
     target = os.path.join(directory, "hooks.o")
-    subprocess.run(["gcc", "-O2", "-g", "-c", "-o", target, f"{HERE}/cross/hooks.c"], check=True)
+    subprocess.run([*machine.compiler("gcc"), "-O2", "-g", "-c", "-o", target, f"{HERE}/cross/hooks.c"], check=True)
     return target
 
 
-def compare_hooks(exe, counts, report, pid):
+def compare_hooks(machine, exe, counts, report, pid):
     """What the hooks wrote to the file @counts against the report: (functions, calls) compared."""
     with open(counts, encoding="utf-8") as file:
         hooked = [line.split() for line in file]
     symbols = {}
-    listed = subprocess.run(["nm", "--defined-only", exe], capture_output=True, text=True,
+    listed = subprocess.run([machine.tool("nm"), "--defined-only", exe], capture_output=True, text=True,
                             check=True).stdout
     for address, _, name in (line.split(None, 2) for line in listed.splitlines()):
         symbols.setdefault(int(address, 16), []).append(name)

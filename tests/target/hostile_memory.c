@@ -3,6 +3,7 @@
  * Little address space left: threads and deep recursion still work, or the report says what it
  * lost; the program does not notice.
  *
+ * needs: kernel
  * flags: -O2 -pthread
  * expect: after calls=10
  * expect: work calls=2000

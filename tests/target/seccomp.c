@@ -5,6 +5,7 @@
  * that no time can be taken from then on.)
  *
  * end: unseen
+ * needs: kernel
  * flags: -O2
  * flags: -O0
  * expect: before calls=10

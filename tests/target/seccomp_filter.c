@@ -2,6 +2,7 @@
 /*
  * System calls forbidden after the start, all but write and exit: traced functions make none.
  *
+ * needs: kernel
  * flags: -O2
  * flags: -O0
  * expect: before calls=10

@@ -3,6 +3,7 @@
  * What a program may look at: descriptor numbers, its threads and children, signal handlers, timers,
  * writable and executable memory, its name, its environment; and its own break.
  *
+ * needs: kernel
  * flags: -O2
  * flags: -O2 -fno-pie -no-pie
  * expect: look calls=20

@@ -41,18 +41,25 @@ static NOIPA long first(long x)
 	return other_arguments("a", x, 2.5);
 }
 
+/* Compilers make no indirect tail calls for ELFv2 (powerpc). */
+#ifdef __powerpc64__
+#define TAIL(function) function
+#else
+#define TAIL(function) OPAQUE(function)
+#endif
+
 static NOIPA long pong(long n);
 
 static NOIPA long ping(long n)
 {
 	HIT();
-	return n ? OPAQUE(pong)(n - 1) : 4711;
+	return n ? TAIL(pong)(n - 1) : 4711;
 }
 
 static NOIPA long pong(long n)
 {
 	HIT();
-	return OPAQUE(ping)(n - 1);
+	return TAIL(ping)(n - 1);
 }
 
 static long resident_kib(void)

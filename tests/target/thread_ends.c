@@ -5,7 +5,7 @@
  *
  * flags: -O2 -pthread
  * flags: -O0 -pthread
- * flags: -O2 -pthread -fexceptions
+ * flags: x86_64,arm64: -O2 -pthread -fexceptions
  * flags: clang -O2 -pthread
  * expect: exits calls=20 returned=0 unwound=20
  * expect: deeper calls=400 returned=0 unwound=400

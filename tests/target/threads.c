@@ -5,7 +5,7 @@
  * flags: -O2 -pthread
  * flags: -O0 -pthread
  * flags: clang -O2 -pthread
- * flags: clang -O1 -pthread -fsanitize=thread
+ * flags: x86_64: clang -O1 -pthread -fsanitize=thread
  * cross: yes
  * expect: leaf calls=1600000
  * expect: middle calls=800000

@@ -9,7 +9,7 @@
  * flags: clang -O2
  * flags: clang -Os
  * flags: clang -O0
- * flags: -O2 -mno-accumulate-outgoing-args -fomit-frame-pointer
+ * flags: x86_64: -O2 -mno-accumulate-outgoing-args -fomit-frame-pointer
  * expect: ten calls=100 returned=0 unwound=100
  * expect: struct_on_stack calls=100 returned=0 unwound=100
  * expect: catch_ten calls=100
