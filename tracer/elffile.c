@@ -215,18 +215,43 @@ static uint64_t elf_hash_count(const struct elffile *elf, uint64_t addr)
 	return bytes ? elf_word(bytes, 1) : 0;
 }
 
-static void elf_read_dynsym(struct elffile *elf, const struct elf_dynamic *dynamic)
+/* Undefined symbols may follow those that a DT_GNU_HASH table counts: relocations refer to them. */
+static uint64_t elf_relocated_count(const struct elf_part *part)
 {
 	uint64_t n = 0;
+
+	for (uint64_t at = 0; part->size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
+		Elf64_Rela rela;
+
+		memcpy(&rela, part->bytes + at, sizeof(rela));
+		if (ELF64_R_SYM(rela.r_info) >= n)
+			n = ELF64_R_SYM(rela.r_info) + 1;
+	}
+	return n;
+}
+
+static struct elf_part elf_symbols(const struct elffile *elf, uint64_t addr, uint64_t n)
+{
+	return elf_part_at(elf, addr, n * sizeof(Elf64_Sym)); /* 32 bits: no overflow */
+}
+
+static void elf_read_dynsym(struct elffile *elf, const struct elf_dynamic *dynamic)
+{
+	uint64_t table = dynamic->tag[DT_SYMTAB], n = 0, more;
 
 	if (dynamic->tag[DT_HASH])
 		n = elf_hash_count(elf, dynamic->tag[DT_HASH]);
 	if (!n && dynamic->gnu_hash)
 		n = elf_gnu_hash_count(elf, dynamic->gnu_hash);
-	if (!n || !dynamic->tag[DT_SYMTAB])
+	if (!n || !table)
 		return;
-	/* both counts have 32 bits: no overflow */
-	elf->dynsym = elf_part_at(elf, dynamic->tag[DT_SYMTAB], n * sizeof(Elf64_Sym));
+	more = elf_relocated_count(&elf->rela);
+	if (more < elf_relocated_count(&elf->plt_rela))
+		more = elf_relocated_count(&elf->plt_rela);
+	if (more > n)
+		elf->dynsym = elf_symbols(elf, table, more);
+	if (!elf->dynsym.bytes)
+		elf->dynsym = elf_symbols(elf, table, n);
 	elf->dynstr = elf_part_at(elf, dynamic->tag[DT_STRTAB], dynamic->tag[DT_STRSZ]);
 }
 

@@ -194,6 +194,42 @@ Test(elffile, works_out_how_many_dynamic_symbols_there_are)
 	}
 }
 
+Test(elffile, relocations_tell_of_undefined_symbols_that_the_hash_table_leaves_out)
+{
+	static const uint32_t two[] = { 1, 2, 1, 0, 0, 0, 0 };
+	static const struct {
+		uint64_t symbol, count;
+	} rows[] = { { 1, 2 }, { 4, 5 }, { 0x7fffffff, 2 } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		static const Elf64_Sym symbols[5];
+		const Elf64_Rela rela = { .r_info = ELF64_R_INFO(rows[i].symbol, 1) };
+
+		for (int plt = 0; plt < 2; plt++) {
+			struct elffile elf;
+			const char *why;
+			uint64_t hash, symtab, strtab, table;
+
+			make_begin(&make);
+			hash = MAKE_BASE + make_add(&make, two, sizeof(two));
+			symtab = MAKE_BASE + make_add(&make, symbols, sizeof(symbols));
+			strtab = MAKE_BASE + make_add(&make, "\0name", 6);
+			table = MAKE_BASE + make_add(&make, &rela, sizeof(rela));
+			make_dynamic(&make,
+				(Elf64_Dyn[]){ { DT_GNU_HASH, { hash } }, { DT_SYMTAB, { symtab } },
+					{ DT_STRTAB, { strtab } }, { DT_STRSZ, { 6 } },
+					{ plt ? DT_JMPREL : DT_RELA, { table } },
+					{ plt ? DT_PLTRELSZ : DT_RELASZ, { sizeof(rela) } },
+					{ DT_PLTREL, { DT_RELA } }, { DT_NULL, { 0 } } },
+				8);
+			make_end(&make, false);
+			cr_assert_eq(parse(&elf, &why), 0);
+			cr_expect_eq(elf.dynsym.size, rows[i].count * sizeof(Elf64_Sym),
+				"symbol %lx, plt %d: %lu", rows[i].symbol, plt, elf.dynsym.size);
+		}
+	}
+}
+
 Test(elffile, reads_the_dynamic_section)
 {
 	const Elf64_Dyn tags[] = {
