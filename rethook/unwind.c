@@ -62,7 +62,7 @@ int unwind_personality(int version, int actions, uint64_t class, void *exception
 	if (!(actions & UA_HANDLER_FRAME) && !shadow_is_return_point(ip))
 		return URC_CONTINUE_UNWIND; /* interrupted inside the detour */
 	t->resume = u.resume;
-	u.set_gr(context, 0, (uint64_t)exception); /* __builtin_eh_return_data_regno(0) == 0 */
+	u.set_gr(context, __builtin_eh_return_data_regno(0), (uint64_t)exception);
 	u.set_ip(context, shadow_pad_of(ip));
 	return URC_INSTALL_CONTEXT;
 }

@@ -201,7 +201,7 @@ static int set_func(struct isa_func *func, const struct symbol *s, struct arena 
 
 	*func = (struct isa_func){ .start = s->start, .end = s->end, .limit = s->limit,
 		.rows = n > 0 ? rows : NULL, .nrows = n > 0 ? (uint32_t)n : 0,
-		.anonymous = !s->name, .keeps = symbols_keeps_return(s) };
+		.anonymous = !s->name, .local = s->local, .keeps = symbols_keeps_return(s) };
 	return n < 0 ? (int)n : 0;
 }
 
@@ -343,7 +343,7 @@ void plan_site(struct plan *plan, struct plan_function *f, const struct plan_set
 		return;
 	}
 	plan->code.isa->site(&plan->code, f->index, site);
-	window = site->len < arch_isa->patch_size ? arch_isa->patch_size : site->len;
+	window = site->len < 5 ? 5 : site->len;
 	if (site->choice == SITE_REFUSED && settings->trap
 		&& (site->reason == REASON_TOO_SHORT || site->reason == REASON_JUMP_INSIDE)
 		&& site->len) {
@@ -363,8 +363,7 @@ void plan_site(struct plan *plan, struct plan_function *f, const struct plan_set
 	}
 	if (!memory_agrees(plan, s->start, site->offset + window, patches, npatches)
 		|| (site->choice == SITE_HOP
-			&& !memory_agrees(plan, site->hop, arch_isa->patch_size, patches,
-				npatches))) {
+			&& !memory_agrees(plan, site->hop, 5, patches, npatches))) {
 		refuse(site, REASON_MEMORY_DIFFERS);
 		return;
 	}

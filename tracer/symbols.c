@@ -323,9 +323,16 @@ struct sym_name {
 	const char *name;
 	uint64_t size;
 	uint8_t bind;
+	uint8_t local; /* offset of the local entry */
 	bool ifunc;
 	bool dynamic; /* from .dynsym */
 };
+
+/* ELFv2 ABI, 3.4.1: from the global entry, which the symbol's value is. */
+static uint8_t sym_local_entry(const struct scan *scan, uint8_t other)
+{
+	return scan->isa->elf_machine == EM_PPC64 ? (1 << (other >> 5) >> 2) << 2 : 0;
+}
 
 static void sym_add(struct scan *scan, const Elf64_Sym *sym, const char *name, bool dynamic)
 {
@@ -346,7 +353,7 @@ static void sym_add(struct scan *scan, const Elf64_Sym *sym, const char *name, b
 	if ((type != STT_FUNC && type != STT_GNU_IFUNC) || region->kind == REGION_PLT || !*name)
 		return;
 	*entry = (struct sym_name){ name, sym->st_size, ELF64_ST_BIND(sym->st_info),
-		type == STT_GNU_IFUNC, dynamic };
+		sym_local_entry(scan, sym->st_other), type == STT_GNU_IFUNC, dynamic };
 	scan->starts[scan->nstarts++] =
 		(struct radix_item){ sym->st_value, (uint64_t)(uintptr_t)entry };
 }
@@ -443,6 +450,7 @@ static uint8_t sym_set_names(struct scan *scan, struct symbol *sym, struct radix
 
 		sym->ifunc = sym->ifunc || name->ifunc;
 		sym->exported = sym->exported || name->dynamic;
+		sym->local = name->local;
 		if (name->size > *size)
 			*size = name->size;
 		if (last && str_eq(name->name, last))

@@ -18,6 +18,7 @@ struct symbol {
 	uint8_t reason; /* enum site_reason: REASON_NONE; REASON_FRAGMENT, REASON_SIGNAL_FRAME,
 			 * REASON_RESOLVER (to be refused), or REASON_RETURNS_TWICE,
 			 * REASON_READS_RETURN, REASON_NO_RETURN (entry only, by name or by row) */
+	uint8_t local;	/* powerpc: offset of the local entry */
 	bool ifunc;	/* STT_GNU_IFUNC: this is the resolver */
 	bool exported;	/* in .dynsym */
 	const struct eh_fde *fde; /* the one that starts here; NULL: none */

@@ -1,0 +1,853 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes powerpc detours. S is the stack pointer at a function's entry, which is its stack slot; E
+ * the shadow entry of S. The return address itself is in LR.
+ *
+ *   D:  fill E, count, bl B           (LR = T)
+ *   T:  account, free E, LR = the real return address, blr
+ *   B:  the displaced instruction, b back
+ *
+ * r0, r12, CR0 and XER are nobody's at an entry, and with r9 to r11 behind a return (ELFv2 ABI,
+ * 2.2.1): detours keep these only for functions with rules of their own (isa_site.flags_in). The
+ * 288 bytes below r1 are the function's own, which is us. Signal handlers stay below them.
+ *
+ * Whatever does not fit the straight line goes to the slow stubs in the image's common part, with
+ * r12 = the detour's struct detour_info, and they call C. They come back with all registers but r0,
+ * r11 and r12 as they were, to the struct's places; the return address is at PPC_KEPT_RETURN.
+ */
+#include "powerpc.h"
+#include "encode.h"
+#include "insn.h"
+
+#include <errno.h>
+
+/* Offsets the generated code uses. */
+#define SLOT   ((int)offsetof(struct shadow_entry, slot))
+#define RET    ((int)offsetof(struct shadow_entry, ret))
+#define FUNC   ((int)offsetof(struct shadow_entry, func))
+#define OWNER  ((int)offsetof(struct shadow_entry, owner))
+#define START  ((int)offsetof(struct shadow_entry, start))
+#define CHILD  ((int)offsetof(struct shadow_entry, child))
+#define PARENT ((int)offsetof(struct shadow_entry, parent))
+#define RECORD(field) ((int)offsetof(struct func_record, field))
+
+/*
+ * The slow stubs' frame: an ELFv2 one, so that C can be called; struct slow_frame, the registers,
+ * and at its end what D or T have saved below S.
+ */
+#define FRAME_SIZE  256
+#define FRAME_AT    32
+#define FRAME_TOC   24
+#define FRAME_SLOT  (FRAME_AT + (int)offsetof(struct slow_frame, slot))
+#define FRAME_INFO  (FRAME_AT + (int)offsetof(struct slow_frame, info))
+#define FRAME_RET   (FRAME_AT + (int)offsetof(struct slow_frame, ret))
+#define FRAME_GO    (FRAME_AT + (int)offsetof(struct slow_frame, go))
+#define FRAME_REGS  (FRAME_AT + (int)sizeof(struct slow_frame))
+#define FRAME_R(n)  (FRAME_REGS + 8 * ((int)(n)-R2))
+#define FRAME_CR    FRAME_R(R11)
+#define FRAME_XER   FRAME_R(R12)
+#define FRAME_CTR   FRAME_R(R13)
+
+/* Where D and T keep registers, relative to S. */
+#define SAVE_CR (-48) /* and see saved_at() */
+
+_Static_assert(sizeof(struct shadow_entry) == SHADOW_TIMED_SIZE
+		&& offsetof(struct shadow_entry, start) == SHADOW_COUNT_SIZE,
+	"shadow entry layout");
+_Static_assert(sizeof(struct func_record) == FUNC_RECORD_SIZE, "function record layout");
+_Static_assert(FRAME_CTR + 8 <= FRAME_SIZE + SAVE_CR, "slow frame layout");
+_Static_assert(FRAME_RET - FRAME_SIZE == PPC_KEPT_RETURN, "where stubs leave a return address");
+
+struct emitter {
+	uint8_t *start, *p;
+	uint64_t at; /* run-time address of start */
+	bool unreachable;
+	struct isa_range *range;
+	uint8_t *row; /* code position of the newest row */
+};
+
+static void put(struct emitter *e, uint32_t word)
+{
+	memcpy(e->p, &word, 4);
+	e->p += 4;
+}
+
+static uint32_t here(const struct emitter *e)
+{
+	return (uint32_t)(e->p - e->start);
+}
+
+static void constant(struct emitter *e, enum ppc_reg reg, uint64_t value)
+{
+	uint32_t words[PPC_CONSTANT_WORDS];
+
+	ppc_constant(words, reg, value);
+	memcpy(e->p, words, sizeof(words));
+	e->p += sizeof(words);
+}
+
+/* b or bl to a run-time address */
+static void branch(struct emitter *e, uint64_t target, bool link)
+{
+	int64_t distance = (int64_t)(target - (e->at + here(e)));
+
+	e->unreachable |= !ppc_in_reach(distance);
+	put(e, ppc_b(distance, link));
+}
+
+/* ---- unwind rows ---- */
+
+#define DW_CFA_advance_loc1	  0x02
+#define DW_CFA_advance_loc2	  0x03
+#define DW_CFA_offset_extended	  0x05
+#define DW_CFA_same_value	  0x08
+#define DW_CFA_remember_state	  0x0a
+#define DW_CFA_restore_state	  0x0b
+#define DW_CFA_def_cfa_offset	  0x0e
+#define LR			  65
+
+static void cfi_byte(struct emitter *e, unsigned b)
+{
+	e->range->cfi[e->range->cfi_len++] = (uint8_t)b;
+}
+
+static void cfi_uleb(struct emitter *e, unsigned v)
+{
+	for (; v >= 0x80; v >>= 7)
+		cfi_byte(e, (v & 0x7f) | 0x80);
+	cfi_byte(e, v);
+}
+
+/* The rows that follow begin at this place in the code. */
+static void cfi_here(struct emitter *e)
+{
+	uint32_t words = (uint32_t)(e->p - e->row) / 4;
+
+	if (!words)
+		return;
+	if (words < 0x40) {
+		cfi_byte(e, 0x40 | words);
+	} else if (words <= 0xff) {
+		cfi_byte(e, DW_CFA_advance_loc1);
+		cfi_byte(e, words);
+	} else {
+		cfi_byte(e, DW_CFA_advance_loc2);
+		cfi_byte(e, words & 0xff);
+		cfi_byte(e, words >> 8);
+	}
+	e->row = e->p;
+}
+
+static void range_begin(struct emitter *e, struct isa_range *range, enum isa_cie cie)
+{
+	e->range = range;
+	e->row = e->p;
+	range->start = here(e);
+	range->cie = (uint8_t)cie;
+	range->cfi_len = 0;
+	if (cie != CIE_PLAIN)
+		cfi_byte(e, DW_CFA_remember_state);
+}
+
+static void range_end(struct emitter *e)
+{
+	e->range->size = here(e) - e->range->start;
+}
+
+/* CFA = r1 + @offset from here on. */
+static void row_cfa(struct emitter *e, unsigned offset)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_def_cfa_offset);
+	cfi_uleb(e, offset);
+}
+
+/* The return address is in LR from here on. */
+static void row_in_lr(struct emitter *e)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_same_value);
+	cfi_byte(e, LR);
+}
+
+/* The return address is where the slow stubs keep it. */
+static void row_kept(struct emitter *e)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_offset_extended);
+	cfi_byte(e, LR);
+	cfi_uleb(e, -PPC_KEPT_RETURN / 8);
+}
+
+/* CFA = r1 and the return address is in the shadow stack: the CIE's own row, which range_begin()
+ * has put aside. */
+static void row_in_shadow(struct emitter *e)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_restore_state);
+	cfi_byte(e, DW_CFA_remember_state);
+}
+
+/* ---- the detour ---- */
+
+/* The registers that D or T changes and that are not free; CR0 among them, and XER left alone. */
+struct kept {
+	uint32_t regs; /* bit n: rn */
+	bool all;
+};
+
+static struct kept kept_in(const struct isa_emit *in)
+{
+	bool all = in->site->flags_in;
+
+	return (struct kept){ all ? 1u << R0 | 1u << R10 | 1u << R11 | 1u << R12 : 1u << R11, all };
+}
+
+static struct kept kept_out(const struct isa_emit *in)
+{
+	bool all = in->site->flags_in;
+
+	return (struct kept){ all ? 1u << R0 | 1u << R9 | 1u << R10 | 1u << R11 | 1u << R12 : 0,
+		all };
+}
+
+static int saved_at(enum ppc_reg reg)
+{
+	return reg == R0 ? -40 : -8 * (R13 - (int)reg); /* r12 at -8 */
+}
+
+static void save(struct emitter *e, struct kept kept)
+{
+	for (enum ppc_reg r = R0; r <= R12; r++)
+		if (kept.regs >> r & 1)
+			put(e, ppc_std(r, saved_at(r), R1));
+	if (kept.all) {
+		put(e, ppc_mfcr0(R12));
+		put(e, ppc_std(R12, SAVE_CR, R1));
+	}
+}
+
+static void restore(struct emitter *e, struct kept kept)
+{
+	if (kept.all) {
+		put(e, ppc_ld(R12, SAVE_CR, R1));
+		put(e, ppc_mtcr0(R12));
+	}
+	for (enum ppc_reg r = R0; r <= R12; r++)
+		if (kept.regs >> r & 1)
+			put(e, ppc_ld(r, saved_at(r), R1));
+}
+
+struct labels {
+	uint32_t resume, bypass, leave;
+	uint8_t *to_slow[8];
+	unsigned nslow;
+};
+
+/* A branch ahead, to where skip_ends() is told of it. */
+static uint8_t *skip_if(struct emitter *e, enum ppc_condition condition)
+{
+	put(e, ppc_bc(condition, 0));
+	return e->p - 4;
+}
+
+static void skip_ends(const struct emitter *e, uint8_t *from)
+{
+	uint32_t word;
+
+	memcpy(&word, from, 4);
+	word |= (uint32_t)(e->p - from) & 0xfffc;
+	memcpy(from, &word, 4);
+}
+
+static void slow_if(struct emitter *e, struct labels *l, enum ppc_condition condition)
+{
+	l->to_slow[l->nslow++] = skip_if(e, condition);
+}
+
+/* All pending slow branches arrive here: r12 = info (its place is told later), go to @stub. */
+static uint8_t *slow_here(struct emitter *e, struct labels *l, uint64_t stub)
+{
+	uint8_t *info = e->p;
+
+	while (l->nslow)
+		skip_ends(e, l->to_slow[--l->nslow]);
+	constant(e, R12, 0);
+	branch(e, stub, false);
+	return info;
+}
+
+static void info_is(const struct emitter *e, uint8_t *at, uint32_t offset)
+{
+	struct emitter slow = { .p = at };
+
+	constant(&slow, R12, e->at + offset);
+}
+
+/* The upper part of a displacement whose lower 16 bits are taken as signed. */
+static int64_t high_part(int64_t value)
+{
+	return (value + 0x8000) >> 16;
+}
+
+/* Load or store the word at @offset from r13. @reg: not r0, except for a store that has @spare. */
+static void thread_var(struct emitter *e, bool is_store, enum ppc_reg reg, enum ppc_reg spare,
+	int64_t offset)
+{
+	enum ppc_reg base = R13;
+
+	if (high_part(offset)) {
+		base = is_store ? spare : reg;
+		put(e, ppc_addis(base, R13, high_part(offset)));
+	}
+	put(e, is_store ? ppc_std(reg, offset, base) : ppc_ld(reg, offset, base));
+}
+
+static void slow_if_zero(struct emitter *e, struct labels *l, enum ppc_reg reg)
+{
+	put(e, ppc_cmpdi(reg, 0));
+	slow_if(e, l, COND_EQ);
+}
+
+/* r12 = the place of the address of this thread's records */
+static void load_records_place(struct emitter *e, const struct isa_env *env)
+{
+	thread_var(e, false, R12, R12, env->tls_records);
+}
+
+/* @to = this thread's records. Slow where there are none yet. */
+static void load_records(struct emitter *e, struct labels *l, enum ppc_reg to)
+{
+	put(e, ppc_ld(to, 0, R12));
+	slow_if_zero(e, l, to);
+}
+
+/* r11 = E's place in the mirror */
+static void load_place(struct emitter *e, const struct isa_env *env)
+{
+	unsigned shift = env->mode == MODE_COUNT ? 2 : 3;
+	unsigned bits = 64 - (unsigned)__builtin_clzll(env->mask);
+
+	thread_var(e, false, R11, R11, env->tls_mirror);
+	put(e, ppc_rlwimi(R11, R1, shift, 32 - bits - shift, 31 - 3 - shift));
+}
+
+/* r12, the records, is moved close to those of @id. Returns their offset from there. */
+static int load_record(struct emitter *e, uint32_t id)
+{
+	int64_t offset = (int64_t)id * FUNC_RECORD_SIZE;
+
+	if (high_part(offset))
+		put(e, ppc_addis(R12, R12, high_part(offset)));
+	return (int16_t)offset;
+}
+
+/* r12[@disp] += @n by way of @spare. r0 takes an addition that changes XER. */
+static void add_to(struct emitter *e, int disp, int n, enum ppc_reg spare)
+{
+	put(e, ppc_ld(spare, disp, R12));
+	put(e, spare == R0 ? ppc_addic(R0, R0, n) : ppc_addi(spare, spare, n));
+	put(e, ppc_std(spare, disp, R12));
+}
+
+static void load_id(struct emitter *e, enum ppc_reg reg, uint32_t id)
+{
+	if (id < 0x8000) {
+		put(e, ppc_li(reg, id));
+		return;
+	}
+	put(e, ppc_addis(reg, 0, id >> 16));
+	put(e, ppc_d(24, reg, reg, id)); /* ori */
+}
+
+/* CR0 = (@reg == @id); @reg may be lost. */
+static void compare_id(struct emitter *e, enum ppc_reg reg, uint32_t id)
+{
+	if (id < 0x8000) {
+		put(e, ppc_cmpdi(reg, id));
+		return;
+	}
+	put(e, ppc_d(27, reg, reg, id >> 16)); /* xoris */
+	put(e, ppc_cmpldi(reg, id));
+}
+
+/* r11 = E, and r12 = records */
+static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_reg spare)
+{
+	bool times = in->env->mode != MODE_COUNT;
+	int record;
+
+	put(e, ppc_mfspr(spare, SPR_LR));
+	put(e, ppc_std(spare, RET, R11));
+	load_id(e, spare, in->id);
+	put(e, ppc_std(spare, FUNC, R11)); /* flags = 0 */
+	record = load_record(e, in->id);
+	if (times)
+		add_to(e, record + RECORD(depth), 1, spare);
+	add_to(e, record + RECORD(calls), 1, spare);
+	if (times) {
+		put(e, ppc_mfspr(spare, SPR_TB));
+		put(e, ppc_std(spare, START, R11));
+	}
+	put(e, ppc_std(R1, SLOT, R11));
+	if (times)
+		thread_var(e, true, R11, R12, in->env->tls_current);
+}
+
+/*
+ * @to = this thread's records, at an entry: it may be in a task whose thread pointer leads to
+ * memory that libc has not set up.
+ */
+static void check_records(struct emitter *e, struct labels *l, const struct isa_env *env,
+	enum ppc_reg to)
+{
+	load_records_place(e, env);
+	slow_if_zero(e, l, R12);
+	load_records(e, l, to);
+}
+
+/* Slow when E is in use: at a tail call, or left behind by a longjmp. */
+static void check_owner(struct emitter *e, struct labels *l, enum ppc_reg spare)
+{
+	put(e, ppc_ld(spare, OWNER, R11));
+	put(e, ppc_cmpdi(spare, 0));
+	slow_if(e, l, COND_NE);
+}
+
+static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	const struct isa_env *env = in->env;
+	struct kept kept = kept_in(in);
+	enum ppc_reg spare = kept.all ? R10 : R0;
+	bool times = env->mode != MODE_COUNT;
+
+	save(e, kept);
+	check_records(e, l, env, times ? R0 : R12);
+	load_place(e, env);
+	if (times) {
+		check_owner(e, l, R12);
+		put(e, ppc_std(R12, CHILD, R11)); /* 0 */
+		thread_var(e, false, R12, R12, env->tls_current);
+		put(e, ppc_std(R12, PARENT, R11));
+		put(e, ppc_ld(R12, SLOT, R12));
+		put(e, ppc_cmpld(R12, R1));
+		slow_if(e, l, COND_LE);
+		put(e, ppc_mr(R12, R0));
+	} else {
+		check_owner(e, l, spare);
+	}
+	put(e, ppc_std(R12, OWNER, R11));
+	fill_entry(e, in, spare);
+	row_in_shadow(e);
+	l->resume = here(e);
+	restore(e, kept);
+}
+
+/* r9 = took, r12[@record] the function's. r0 and r10 are lost. */
+static void add_extremes(struct emitter *e, int record)
+{
+	uint8_t *skip;
+
+	put(e, ppc_ld(R10, record + RECORD(max), R12));
+	put(e, ppc_cmpld(R9, R10));
+	skip = skip_if(e, COND_LE);
+	put(e, ppc_std(R9, record + RECORD(max), R12));
+	skip_ends(e, skip);
+	put(e, ppc_ld(R10, record + RECORD(nmin), R12));
+	put(e, ppc_not(R0, R9));
+	put(e, ppc_cmpld(R0, R10));
+	skip = skip_if(e, COND_LE);
+	put(e, ppc_std(R0, record + RECORD(nmin), R12));
+	skip_ends(e, skip);
+}
+
+/* depth--, and total += took at the outermost call. */
+static void add_total(struct emitter *e, int record, bool keep_xer)
+{
+	uint8_t *skip;
+
+	put(e, ppc_ld(R10, record + RECORD(depth), R12));
+	put(e, keep_xer ? ppc_addi(R10, R10, -1) : ppc_addic_(R10, R10, -1));
+	put(e, ppc_std(R10, record + RECORD(depth), R12));
+	if (keep_xer)
+		put(e, ppc_cmpdi(R10, 0));
+	skip = skip_if(e, COND_GT);
+	put(e, ppc_ld(R10, record + RECORD(total), R12));
+	put(e, ppc_add(R10, R10, R9));
+	put(e, ppc_std(R10, record + RECORD(total), R12));
+	skip_ends(e, skip);
+}
+
+/* r11 = E, the newest. The time base is one for all processors: it never runs backwards. */
+static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
+{
+	uint8_t *skip;
+
+	put(e, ppc_mfspr(R9, SPR_TB));
+	put(e, ppc_ld(R10, START, R11));
+	put(e, ppc_sub(R9, R9, R10));
+	add_extremes(e, record);
+	add_total(e, record, in->site->flags_in);
+	put(e, ppc_ld(R10, CHILD, R11));
+	put(e, ppc_sub(R10, R9, R10) | PPC_RECORD);
+	skip = skip_if(e, COND_GE);
+	put(e, ppc_li(R10, 0));
+	skip_ends(e, skip);
+	put(e, ppc_ld(R0, record + RECORD(self), R12));
+	put(e, ppc_add(R0, R0, R10));
+	put(e, ppc_std(R0, record + RECORD(self), R12));
+	put(e, ppc_ld(R10, PARENT, R11));
+	put(e, ppc_ld(R0, CHILD, R10));
+	put(e, ppc_add(R0, R0, R9));
+	put(e, ppc_std(R0, CHILD, R10));
+	thread_var(e, true, R10, R9, in->env->tls_current);
+}
+
+/*
+ * r11 = E if it is this function's, r12 = this thread's records, r0 = 0. Else slow. An entry
+ * without flags is counted in the records of its thread.
+ */
+static void find_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	load_records_place(e, in->env);
+	load_records(e, l, R12);
+	if (in->env->mode == MODE_COUNT)
+		load_place(e, in->env);
+	else
+		thread_var(e, false, R11, R11, in->env->tls_current); /* nearly always */
+	put(e, ppc_ld(R10, FUNC, R11)); /* stacks may be copied */
+	compare_id(e, R10, in->id);
+	slow_if(e, l, COND_NE);
+	put(e, ppc_ld(R0, SLOT, R11));
+	put(e, ppc_sub(R0, R0, R1) | PPC_RECORD);
+	slow_if(e, l, COND_NE);
+}
+
+static void emit_exit(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	struct kept kept = kept_out(in);
+	int record;
+
+	save(e, kept);
+	find_entry(e, in, l);
+	record = load_record(e, in->id);
+	if (in->env->mode != MODE_COUNT) {
+		emit_times(e, in, record);
+		put(e, ppc_li(R0, 0));
+	}
+	put(e, ppc_ld(R10, RET, R11));
+	put(e, ppc_mtspr(SPR_LR, R10));
+	row_in_lr(e);
+	put(e, ppc_std(R0, SLOT, R11));
+	add_to(e, record + RECORD(returned), 1, R10);
+	put(e, ppc_std(R0, OWNER, R11));
+	restore(e, kept);
+	put(e, PPC_BLR);
+}
+
+static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	struct kept kept = kept_in(in);
+
+	save(e, kept);
+	if (in->watch) {
+		put(e, ppc_cmpd(R1, R1));
+		slow_if(e, l, COND_EQ);
+		return;
+	}
+	check_records(e, l, in->env, R12);
+	add_to(e, load_record(e, in->id) + RECORD(calls), 1, kept.all ? R10 : R0);
+	restore(e, kept);
+}
+
+/* The stubs come back here: LR as they have left it, the registers as D or T has saved them. */
+static void take_back(struct emitter *e, struct kept kept)
+{
+	row_kept(e);
+	put(e, ppc_ld(R12, PPC_KEPT_RETURN, R1));
+	put(e, ppc_mtspr(SPR_LR, R12));
+	row_in_lr(e);
+	restore(e, kept);
+}
+
+/* B's rows: the function's own ones, moved along with its instruction. */
+static void body_rows(struct emitter *e, const struct isa_emit *in, uint32_t moved)
+{
+	uint8_t *body = e->p;
+	uint32_t offset = in->site->offset, len = in->site->len;
+
+	for (uint32_t i = 0; i < in->ncfi; i++) {
+		const struct isa_cfi *cfi = &in->cfi[i];
+
+		if (cfi->at > offset + len || e->range->cfi_len + cfi->len + 4u > ISA_CFI_MAX)
+			break;
+		e->p = cfi->at <= offset ? body : body + moved;
+		cfi_here(e);
+		memcpy(e->range->cfi + e->range->cfi_len, cfi->bytes, cfi->len);
+		e->range->cfi_len = (uint16_t)(e->range->cfi_len + cfi->len);
+	}
+	e->p = body;
+}
+
+static int emit_body(struct emitter *e, const struct isa_emit *in, struct isa_detour *detour)
+{
+	uint64_t addr = in->func->start + in->site->offset;
+	const uint8_t *window = ppc_code_at(in->module, addr, in->site->len);
+	uint64_t from = addr + (uint64_t)in->bias;
+	bool ends;
+	int size;
+
+	if (!window)
+		return -EINVAL;
+	size = ppc_relocate(window, in->site->len, from, e->at + here(e), e->p, &ends);
+	if (size < 0)
+		return size;
+	if (in->ncfi) {
+		range_begin(e, &detour->ranges[detour->nranges], CIE_PLAIN);
+		body_rows(e, in, (uint32_t)size);
+	}
+	e->p += size;
+	if (!ends)
+		branch(e, from + in->site->len, false);
+	if (in->ncfi) {
+		range_end(e);
+		detour->nranges++;
+	}
+	return 0;
+}
+
+/* A place in the detour that branches to the body, which is not known yet. */
+static uint8_t *to_body(struct emitter *e, bool link)
+{
+	put(e, ppc_b(0, link));
+	return e->p - 4;
+}
+
+static void body_is(const struct emitter *e, uint8_t *from, uint64_t body)
+{
+	struct emitter at = { .start = e->start, .p = from, .at = e->at };
+	uint32_t word;
+
+	if (!from)
+		return;
+	memcpy(&word, from, 4);
+	branch(&at, body, word & 1);
+	((struct emitter *)e)->unreachable |= at.unreachable;
+}
+
+/* What of a detour refers to parts that come later. */
+struct pending {
+	uint8_t *entry_info, *exit_info, *call, *bypass, *slow_bypass;
+};
+
+static void emit_code(struct emitter *e, const struct isa_emit *in, struct isa_detour *detour,
+	struct detour_info *info, struct pending *later)
+{
+	struct labels d = { 0 }, t = { 0 };
+	uint64_t common = in->common->base;
+
+	row_in_lr(e);
+	if (in->site->entry_only) {
+		emit_entry_only(e, in, &d);
+		later->bypass = to_body(e, false);
+	} else {
+		emit_entry(e, in, &d);
+		later->call = to_body(e, true);
+		detour->ret = here(e);
+		emit_exit(e, in, &t);
+		row_in_shadow(e);
+		later->exit_info = slow_here(e, &t, common + in->common->slow_exit);
+		info->leave = (int32_t)here(e);
+		take_back(e, kept_out(in));
+		put(e, PPC_BLR);
+	}
+	row_in_lr(e);
+	later->entry_info = slow_here(e, &d, common + in->common->slow_entry);
+	info->resume = (int32_t)d.resume;
+	info->bypass = (int32_t)here(e);
+	take_back(e, kept_in(in));
+	later->slow_bypass = to_body(e, false);
+}
+
+int ppc_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
+{
+	struct emitter e = { .start = out, .p = out, .at = in->at };
+	struct detour_info info = { .id = in->id, .watch = in->watch };
+	uint64_t body = in->func->start + in->site->offset + in->site->len + (uint64_t)in->bias;
+	struct pending later = { 0 };
+	int32_t at;
+	int err = 0;
+
+	*detour = (struct isa_detour){ .nranges = 1 };
+	range_begin(&e, &detour->ranges[0], CIE_DETOUR);
+	emit_code(&e, in, detour, &info, &later);
+	range_end(&e);
+	while (here(&e) & 7)
+		put(&e, PPC_TRAP);
+	at = (int32_t)here(&e);
+	info.resume -= at;
+	info.bypass -= at;
+	info.leave -= info.leave ? at : 0;
+	info_is(&e, later.entry_info, (uint32_t)at);
+	if (later.exit_info)
+		info_is(&e, later.exit_info, (uint32_t)at);
+	memcpy(e.p, &info, sizeof(info));
+	e.p += sizeof(info);
+
+	if (in->site->choice != SITE_NOPS) {
+		detour->body = here(&e);
+		body = e.at + here(&e);
+		err = emit_body(&e, in, detour);
+	}
+	body_is(&e, later.call, body);
+	body_is(&e, later.bypass, body);
+	body_is(&e, later.slow_bypass, body);
+	detour->size = here(&e);
+	return err ? err : e.unreachable ? -ERANGE : 0;
+}
+
+/* ---- the common part ---- */
+
+/* r1 = S, r12 = info, or nothing. Make the frame and save what C may change. */
+static void stub_begin(struct emitter *e)
+{
+	put(e, ppc_stdu(R1, -FRAME_SIZE, R1));
+	row_cfa(e, FRAME_SIZE);
+	for (enum ppc_reg r = R2; r <= R10; r++)
+		put(e, ppc_std(r, FRAME_R(r), R1));
+	put(e, ppc_std(R12, FRAME_INFO, R1));
+	put(e, ppc_mfcr(R12));
+	put(e, ppc_std(R12, FRAME_CR, R1));
+	put(e, ppc_mfspr(R12, SPR_XER));
+	put(e, ppc_std(R12, FRAME_XER, R1));
+	put(e, ppc_mfspr(R12, SPR_CTR));
+	put(e, ppc_std(R12, FRAME_CTR, R1));
+	put(e, ppc_addi(R12, R1, FRAME_SIZE));
+	put(e, ppc_std(R12, FRAME_SLOT, R1));
+}
+
+/* Call what r12 points to. Unwinders know by the last instruction where r2 is saved. */
+static void stub_call_r12(struct emitter *e)
+{
+	put(e, ppc_std(R2, FRAME_TOC, R1));
+	put(e, ppc_mtspr(SPR_CTR, R12));
+	put(e, PPC_BCTRL);
+	put(e, PPC_LD_TOC);
+}
+
+static void stub_call(struct emitter *e, uint64_t c_function)
+{
+	put(e, ppc_addi(R3, R1, FRAME_AT));
+	constant(e, R12, c_function);
+	stub_call_r12(e);
+}
+
+/* Restore, r1 = S, go on at frame.go. */
+static void stub_go(struct emitter *e)
+{
+	put(e, ppc_ld(R12, FRAME_GO, R1));
+	put(e, ppc_mtspr(SPR_LR, R12));
+	put(e, ppc_ld(R12, FRAME_CTR, R1));
+	put(e, ppc_mtspr(SPR_CTR, R12));
+	put(e, ppc_ld(R12, FRAME_XER, R1));
+	put(e, ppc_mtspr(SPR_XER, R12));
+	put(e, ppc_ld(R12, FRAME_CR, R1));
+	put(e, ppc_mtcr(R12));
+	for (enum ppc_reg r = R2; r <= R10; r++)
+		put(e, ppc_ld(r, FRAME_R(r), R1));
+	put(e, ppc_addi(R1, R1, FRAME_SIZE));
+	row_cfa(e, 0);
+	put(e, PPC_BLR);
+}
+
+static void stub_entry(struct emitter *e, const struct isa_env *env)
+{
+	row_in_lr(e);
+	put(e, ppc_mfspr(R11, SPR_LR));
+	put(e, ppc_std(R11, PPC_KEPT_RETURN, R1)); /* frame.ret */
+	row_kept(e);
+	stub_begin(e);
+	stub_call(e, env->slow_entry);
+	stub_go(e);
+}
+
+/* frame.ret is where the rows find the return address from now on; release the entry. */
+static void stub_put_back(struct emitter *e, const struct isa_env *env)
+{
+	row_kept(e);
+	stub_call(e, env->slow_release);
+}
+
+static void stub_exit(struct emitter *e, const struct isa_env *env)
+{
+	row_in_shadow(e);
+	stub_begin(e);
+	stub_call(e, env->slow_exit);
+	stub_put_back(e, env);
+	stub_go(e);
+}
+
+/*
+ * The landing pad. The unwinder comes here with r1 = S and the exception in r3. It goes on from a
+ * frame of our own that has the real return address.
+ */
+static void stub_pad(struct emitter *e, const struct isa_env *env)
+{
+	row_in_shadow(e);
+	put(e, ppc_li(R12, 0));
+	stub_begin(e);
+	stub_call(e, env->slow_unwind);
+	stub_put_back(e, env);
+	put(e, ppc_ld(R3, FRAME_R(R3), R1));
+	put(e, ppc_ld(R12, FRAME_GO, R1));
+	stub_call_r12(e);
+	put(e, PPC_TRAP);
+}
+
+uint32_t ppc_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
+	struct isa_common *common, struct isa_range *ranges)
+{
+	struct emitter e = { .start = out, .p = out, .at = at };
+
+	common->base = at;
+	/* Not reached by a call: keep `return address - 1` look-ups off the first stub. */
+	put(&e, PPC_TRAP);
+	range_begin(&e, &ranges[0], CIE_PLAIN);
+	common->personality = here(&e);
+	constant(&e, R12, env->personality);
+	put(&e, ppc_mtspr(SPR_CTR, R12));
+	put(&e, PPC_BCTR);
+	range_end(&e);
+	range_begin(&e, &ranges[1], CIE_SHADOW);
+	common->slow_entry = here(&e);
+	stub_entry(&e, env);
+	common->slow_exit = here(&e);
+	stub_exit(&e, env);
+	common->pad = here(&e);
+	stub_pad(&e, env);
+	range_end(&e);
+	common->size = here(&e);
+	return 2;
+}
+
+/* ---- the patch ---- */
+
+int ppc_patch(const struct isa_emit *in, struct isa_patch patches[2])
+{
+	uint64_t site = in->func->start + in->site->offset + (uint64_t)in->bias, jump = site;
+	int n = 0;
+
+	if (in->site->choice == SITE_ISLAND)
+		jump = in->site->hop + (uint64_t)in->bias;
+	for (uint64_t from = jump, to = in->at;; to = jump, from = site) {
+		uint32_t word = ppc_b((int64_t)(to - from), false);
+
+		if (!ppc_in_reach((int64_t)(to - from)))
+			return -ERANGE;
+		patches[n].addr = from;
+		patches[n].len = 4;
+		memcpy(patches[n++].bytes, &word, 4);
+		if (from == site)
+			return n;
+	}
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+#include "powerpc.h"
+#include <elf.h>
+
+const struct isa isa_powerpc = {
+	.name = "powerpc",
+	.elf_machine = EM_PPC64,
+	.elf_flags = 2, /* ELFv2 */
+	.ra_column = 65,
+	.entry_cfa_base = 1,
+	.entry_cfa_offset = 0,
+	.entry_ra_offset = 0,
+	.reach = PPC_REACH - (64 << 10),
+	.detour_max = 1024,
+	.common_max = 1024,
+	.scan = ppc_scan,
+	.site = ppc_site,
+	.emit_common = ppc_emit_common,
+	.emit = ppc_emit,
+	.patch = ppc_patch,
+	.cie = ppc_cie,
+};
