@@ -126,8 +126,9 @@ struct isa_site {
 	uint8_t choice; /* enum site_choice */
 	uint8_t reason; /* enum site_reason: why refused, or why entry only */
 	bool entry_only;
-	bool flags_in;	/* condition flags at the entry are used, or returned; powerpc: the detour
-			 * must keep registers that the ABI leaves to callees */
+	bool flags_in;	/* condition flags at the entry are used, or returned */
+	bool scratch_in; /* registers that calls may change anyway are used, or their being kept
+			  * (arm64: x16, x17; powerpc: see scan.c) */
 	uint8_t offset; /* of the patch from the function's start */
 	uint8_t len;	/* of the window: bytes displaced from start + offset on */
 	uint64_t hop;	/* SITE_HOP, SITE_ISLAND: address of the padding used */
@@ -228,6 +229,7 @@ struct isa_env {
 			      * none yet; the mirror is valid only where this is not 0 */
 	int64_t tls_current; /* of the address of the newest entry; not in count mode */
 	uint64_t mask;	     /* see struct shadow_root */
+	uint64_t features;   /* AT_HWCAP */
 	uint64_t slow_entry; /* C: void (struct slow_frame *), see rethook/ */
 	uint64_t slow_exit;
 	uint64_t slow_unwind;
@@ -306,6 +308,7 @@ struct isa {
 	uint8_t entry_cfa_base; /* CFA at a function's entry: DWARF register ... */
 	uint8_t entry_cfa_offset; /* ... + offset */
 	int8_t entry_ra_offset; /* return address at CFA + this; 0: in a register */
+	uint8_t patch_size;	/* bytes of a patch that has room, and of one in padding */
 	uint64_t reach;		/* a patch's jump reaches this far in both directions */
 	uint32_t detour_max;	/* upper bound of one detour's size */
 	uint32_t common_max;

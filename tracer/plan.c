@@ -343,7 +343,7 @@ void plan_site(struct plan *plan, struct plan_function *f, const struct plan_set
 		return;
 	}
 	plan->code.isa->site(&plan->code, f->index, site);
-	window = site->len < 5 ? 5 : site->len;
+	window = site->len < arch_isa->patch_size ? arch_isa->patch_size : site->len;
 	if (site->choice == SITE_REFUSED && settings->trap
 		&& (site->reason == REASON_TOO_SHORT || site->reason == REASON_JUMP_INSIDE)
 		&& site->len) {
@@ -363,7 +363,8 @@ void plan_site(struct plan *plan, struct plan_function *f, const struct plan_set
 	}
 	if (!memory_agrees(plan, s->start, site->offset + window, patches, npatches)
 		|| (site->choice == SITE_HOP
-			&& !memory_agrees(plan, site->hop, 5, patches, npatches))) {
+			&& !memory_agrees(plan, site->hop, arch_isa->patch_size, patches,
+				npatches))) {
 		refuse(site, REASON_MEMORY_DIFFERS);
 		return;
 	}

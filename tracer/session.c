@@ -33,6 +33,7 @@ void session_see(char *const *envp)
 	sys_call(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &stack);
 	session.phdr = auxiliary(envp, AT_PHDR);
 	session.phnum = auxiliary(envp, AT_PHNUM);
+	session.features = auxiliary(envp, AT_HWCAP);
 	session.settings = (struct plan_settings){
 		.env = &session.env,
 		.functions = &session.function_filter,
@@ -62,6 +63,7 @@ void session_set_env(void)
 		.tls_records = tls_offset(&shadow_words.records),
 		.tls_current = tls_offset(&shadow_words.current),
 		.mask = shadow_root.mask,
+		.features = session.features,
 		.slow_entry = (uint64_t)shadow_slow_entry,
 		.slow_exit = (uint64_t)shadow_slow_exit,
 		.slow_unwind = (uint64_t)shadow_slow_unwind,

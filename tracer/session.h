@@ -12,6 +12,7 @@ struct session {
 	struct isa_env env;
 	struct plan_settings settings;
 	uint64_t phdr, phnum; /* of the main program */
+	uint64_t features; /* AT_HWCAP */
 	bool ready;	      /* threads may be given records */
 };
 

@@ -8,7 +8,7 @@
  *   B:  the displaced instruction, b back
  *
  * r0, r12, CR0 and XER are nobody's at an entry, and with r9 to r11 behind a return (ELFv2 ABI,
- * 2.2.1): detours keep these only for functions with rules of their own (isa_site.flags_in). The
+ * 2.2.1): detours keep these only for functions with rules of their own (isa_site.scratch_in). The
  * 288 bytes below r1 are the function's own, which is us. Signal handlers stay below them.
  *
  * Whatever does not fit the straight line goes to the slow stubs in the image's common part, with
@@ -198,14 +198,14 @@ struct kept {
 
 static struct kept kept_in(const struct isa_emit *in)
 {
-	bool all = in->site->flags_in;
+	bool all = in->site->scratch_in;
 
 	return (struct kept){ all ? 1u << R0 | 1u << R10 | 1u << R11 | 1u << R12 : 1u << R11, all };
 }
 
 static struct kept kept_out(const struct isa_emit *in)
 {
-	bool all = in->site->flags_in;
+	bool all = in->site->scratch_in;
 
 	return (struct kept){ all ? 1u << R0 | 1u << R9 | 1u << R10 | 1u << R11 | 1u << R12 : 0,
 		all };
@@ -487,7 +487,7 @@ static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
 	put(e, ppc_ld(R10, START, R11));
 	put(e, ppc_sub(R9, R9, R10));
 	add_extremes(e, record);
-	add_total(e, record, in->site->flags_in);
+	add_total(e, record, in->site->scratch_in);
 	put(e, ppc_ld(R10, CHILD, R11));
 	put(e, ppc_sub(R10, R9, R10) | PPC_RECORD);
 	skip = skip_if(e, COND_GE);

@@ -10,6 +10,7 @@ const struct isa isa_powerpc = {
 	.entry_cfa_base = 1,
 	.entry_cfa_offset = 0,
 	.entry_ra_offset = 0,
+	.patch_size = 4,
 	.reach = PPC_REACH - (64 << 10),
 	.detour_max = 1024,
 	.common_max = 1024,

@@ -238,7 +238,7 @@ void ppc_site(const struct isa_module *module, size_t index, struct isa_site *si
 	*site = (struct isa_site){
 		.choice = func->choice,
 		.reason = func->reason,
-		.flags_in = scan->indirect_own_rules || func->facts & FACT_OWN_RULES,
+		.scratch_in = scan->indirect_own_rules || func->facts & FACT_OWN_RULES,
 		.offset = func->offset,
 		.len = func->len,
 	};

@@ -10,6 +10,7 @@ const struct isa isa_x86_64 = {
 	.entry_cfa_base = 7,
 	.entry_cfa_offset = 8,
 	.entry_ra_offset = -8,
+	.patch_size = X86_JUMP_SIZE,
 	.reach = (1ull << 31) - (1 << 20),
 	.detour_max = 1024,
 	.common_max = 1024,

@@ -1,0 +1,962 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writes arm64 detours. S is the stack pointer at the function's entry, which is the slot; E its
+ * shadow entry.
+ *
+ *   D:  fill E with x30 as the return address, count, bl B    (which makes x30 = T)
+ *   T:  account, x30 = the real return address, free E, ret
+ *   B:  the displaced instructions, b back
+ *
+ * Registers are kept in a frame of SAVE bytes below S, since there is no red zone. x16 and x17 are
+ * nobody's at an entry and after a return (AAPCS64, 6.1.1); where code shows otherwise they are
+ * kept as well. Condition flags are never touched. Whatever does not fit the straight line goes to
+ * the slow stubs in the image's common part, with x16 = the detour's struct detour_info.
+ *
+ * Behind a paciasp, which is a landing pad and stays, x30 is signed: D makes it plain, B signs T.
+ */
+#include "a64.h"
+#include "insn.h"
+#include <errno.h>
+
+/* Offsets the generated code uses. */
+#define SLOT   offsetof(struct shadow_entry, slot)
+#define FUNC   offsetof(struct shadow_entry, func)
+#define OWNER  offsetof(struct shadow_entry, owner)
+#define START  offsetof(struct shadow_entry, start)
+#define CHILD  offsetof(struct shadow_entry, child)
+#define PARENT offsetof(struct shadow_entry, parent)
+#define RECORD(field) offsetof(struct func_record, field)
+
+_Static_assert(offsetof(struct shadow_entry, ret) == SLOT + 8
+		&& offsetof(struct shadow_entry, owner) == FUNC + 8
+		&& offsetof(struct shadow_entry, child) == START + 8
+		&& offsetof(struct shadow_entry, parent) == CHILD + 8,
+	"pairs of the shadow entry");
+_Static_assert(offsetof(struct func_record, self) == RECORD(total) + 8
+		&& offsetof(struct func_record, max) == RECORD(nmin) + 8
+		&& sizeof(struct func_record) == FUNC_RECORD_SIZE,
+	"pairs of the function record");
+
+enum { X0, X8 = 8, X9, X10, X11, X12, X16 = 16, X17, X18, X29 = 29, X30, SP, XZR = 31 };
+
+/* The frame of D and T: x9, x10; x11, x12 with times; x16, x17 where they hold something. */
+#define SAVE 48
+
+struct emitter {
+	uint8_t *start, *p;
+	uint64_t at; /* run-time address of start */
+	bool unreachable;
+	bool times, keep16;
+	const struct isa_env *env;
+	struct isa_range *range;
+	uint8_t *row; /* code position of the newest row */
+};
+
+static void put(struct emitter *e, uint32_t insn)
+{
+	memcpy(e->p, &insn, 4);
+	e->p += 4;
+}
+
+static uint32_t here(const struct emitter *e)
+{
+	return (uint32_t)(e->p - e->start);
+}
+
+/* ---- instructions ---- */
+
+static void load(struct emitter *e, unsigned rt, unsigned rn, unsigned offset)
+{
+	put(e, 0xf9400000u | offset / 8 << 10 | rn << 5 | rt);
+}
+
+static void store(struct emitter *e, unsigned rt, unsigned rn, unsigned offset)
+{
+	put(e, 0xf9000000u | offset / 8 << 10 | rn << 5 | rt);
+}
+
+enum pair { STORE_PAIR = 0x29000000, LOAD_PAIR = 0x29400000, PUSH_PAIR = 0x29800000,
+	POP_PAIR = 0x28c00000 };
+
+static void pair(struct emitter *e, enum pair op, unsigned rt, unsigned rt2, unsigned rn, int offset)
+{
+	put(e, 0x80000000u | (uint32_t)op | ((uint32_t)(offset / 8) & 0x7f) << 15 | rt2 << 10
+			| rn << 5 | rt);
+}
+
+enum operation { ADD = 0x0b000000, SUB = 0x4b000000, AND = 0x0a000000, BIC = 0x0a200000 };
+#define ASR_63 (2u << 22 | 63u << 10) /* of the second operand: its sign in all bits */
+
+static void operate(struct emitter *e, enum operation op, unsigned rd, unsigned rn, unsigned rm,
+	uint32_t shift)
+{
+	put(e, 0x80000000u | (uint32_t)op | shift | rm << 16 | rn << 5 | rd);
+}
+
+#define SHIFT_12 (1u << 22)
+static void add_number(struct emitter *e, unsigned rd, unsigned rn, unsigned number, uint32_t shift)
+{
+	put(e, 0x91000000u | shift | number << 10 | rn << 5 | rd);
+}
+
+static void sub_number(struct emitter *e, unsigned rd, unsigned rn, unsigned number, uint32_t shift)
+{
+	put(e, 0xd1000000u | shift | number << 10 | rn << 5 | rd);
+}
+
+static void load_number(struct emitter *e, unsigned rd, uint64_t value)
+{
+	uint32_t insns[4];
+	unsigned n = a64_load_number(rd, value, insns);
+
+	for (unsigned i = 0; i < n; i++)
+		put(e, insns[i]);
+}
+
+/* [rn + offset] += 1 by way of @rt */
+static void increment(struct emitter *e, unsigned rt, unsigned rn, unsigned offset)
+{
+	load(e, rt, rn, offset);
+	add_number(e, rt, rt, 1, 0);
+	store(e, rt, rn, offset);
+}
+
+#define MRS_TPIDR  0xd53bd040u
+#define MRS_CNTVCT 0xd53be040u
+#define MRS_NZCV   0xd53b4200u
+#define MSR_NZCV   0xd51b4200u
+#define BR	   0xd61f0000u
+#define BLR	   0xd63f0000u
+#define RET	   0xd65f03c0u
+#define BRK	   0xd4200000u
+#define ADR	   0x10000000u
+#define CBZ	   0xb4000000u
+#define CBNZ	   0xb5000000u
+#define TBZ_SIGN   0xb6f80000u /* tbz x?, #63: not negative */
+#define TBNZ_SIGN  0xb7f80000u
+
+/* b or bl to a run-time address */
+static void branch(struct emitter *e, uint32_t opcode, uint64_t target)
+{
+	uint32_t insn;
+
+	e->unreachable |= !a64_branch(opcode, e->at + here(e), target, &insn);
+	put(e, insn);
+}
+
+/* Make the branch or adr at @from refer to @to; both are in this detour. */
+static void refer(uint8_t *from, const uint8_t *to)
+{
+	uint32_t insn = insn_read(from);
+	uint32_t words = (uint32_t)((to - from) / 4);
+	enum insn_kind kind = insn_kind(insn);
+
+	if (kind == INSN_B || kind == INSN_BL)
+		insn |= words & 0x3ffffff;
+	else if (kind == INSN_TBZ)
+		insn |= (words & 0x3fff) << 5;
+	else
+		insn |= (words & 0x7ffff) << 5;
+	memcpy(from, &insn, 4);
+}
+
+/* A branch whose place is given later, by refer(). */
+static uint8_t *branch_ahead(struct emitter *e, uint32_t insn)
+{
+	put(e, insn);
+	return e->p - 4;
+}
+
+static void branch_back(struct emitter *e, uint32_t insn, const uint8_t *to)
+{
+	put(e, insn);
+	refer(e->p - 4, to);
+}
+
+/* ---- unwind rows ---- */
+
+#define DW_CFA_advance_loc1	  0x02
+#define DW_CFA_advance_loc2	  0x03
+#define DW_CFA_same_value	  0x08
+#define DW_CFA_remember_state	  0x0a
+#define DW_CFA_restore_state	  0x0b
+#define DW_CFA_def_cfa		  0x0c
+#define DW_CFA_def_cfa_offset	  0x0e
+#define DW_CFA_val_expression	  0x16
+#define DW_CFA_AARCH64_negate_ra_state 0x2d
+#define DW_CFA_offset		  0x80
+#define DW_OP_const8u		  0x0e
+
+static void cfi_byte(struct emitter *e, unsigned b)
+{
+	e->range->cfi[e->range->cfi_len++] = (uint8_t)b;
+}
+
+static void cfi_uleb(struct emitter *e, unsigned v)
+{
+	for (; v >= 0x80; v >>= 7)
+		cfi_byte(e, (v & 0x7f) | 0x80);
+	cfi_byte(e, v);
+}
+
+/* The rows that follow begin at this place in the code. Advances count instructions. */
+static void cfi_here(struct emitter *e)
+{
+	uint32_t delta = (uint32_t)(e->p - e->row) / 4;
+
+	if (!delta)
+		return;
+	if (delta < 0x40) {
+		cfi_byte(e, 0x40 | delta);
+	} else if (delta <= 0xff) {
+		cfi_byte(e, DW_CFA_advance_loc1);
+		cfi_byte(e, delta);
+	} else {
+		cfi_byte(e, DW_CFA_advance_loc2);
+		cfi_byte(e, delta & 0xff);
+		cfi_byte(e, delta >> 8);
+	}
+	e->row = e->p;
+}
+
+static void range_begin(struct emitter *e, struct isa_range *range, enum isa_cie cie)
+{
+	e->range = range;
+	e->row = e->p;
+	range->start = here(e);
+	range->cie = (uint8_t)cie;
+	range->cfi_len = 0;
+	if (cie != CIE_PLAIN)
+		cfi_byte(e, DW_CFA_remember_state);
+}
+
+static void range_end(struct emitter *e)
+{
+	e->range->size = here(e) - e->range->start;
+}
+
+/* CFA = sp + @offset from here on. */
+static void row_cfa(struct emitter *e, unsigned offset)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_def_cfa_offset);
+	cfi_uleb(e, offset);
+}
+
+/* The return address is in x30 from here on. */
+static void row_in_link(struct emitter *e)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_same_value);
+	cfi_byte(e, X30);
+}
+
+/* ... is in the shadow stack, and CFA = sp: the CIE's own row, which range_begin() put aside. */
+static void row_in_shadow(struct emitter *e)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_restore_state);
+	cfi_byte(e, DW_CFA_remember_state);
+}
+
+/* x30 is signed from here on, or no longer. */
+static void row_signed(struct emitter *e)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_AARCH64_negate_ra_state);
+}
+
+/* ---- the detour ---- */
+
+struct labels {
+	uint8_t *resume, *bypass, *leave; /* where the slow path goes on */
+	uint8_t *to_slow[8];
+	unsigned nslow;
+	uint8_t *infos[2]; /* adr of the info */
+	unsigned ninfos;
+};
+
+static void slow_if(struct emitter *e, struct labels *l, uint32_t opcode, unsigned rt)
+{
+	l->to_slow[l->nslow++] = branch_ahead(e, opcode | rt);
+}
+
+/* All pending slow branches arrive here: x16 = info, go to @stub. */
+static void slow_here(struct emitter *e, struct labels *l, uint64_t stub)
+{
+	while (l->nslow)
+		refer(l->to_slow[--l->nslow], e->p);
+	l->infos[l->ninfos++] = branch_ahead(e, ADR | X16);
+	branch(e, A64_B, stub);
+}
+
+/* Keep registers below S; x9 = S. @first and @second: x9 and x10, in the order that tells D from T. */
+static void save(struct emitter *e, unsigned first, unsigned second)
+{
+	pair(e, PUSH_PAIR, first, second, SP, -SAVE);
+	row_cfa(e, SAVE);
+	add_number(e, X9, SP, SAVE, 0);
+	if (e->times)
+		pair(e, STORE_PAIR, X11, X12, SP, 16);
+	if (e->keep16)
+		pair(e, STORE_PAIR, X16, X17, SP, 32);
+}
+
+static void restore(struct emitter *e, unsigned first, unsigned second)
+{
+	if (e->keep16)
+		pair(e, LOAD_PAIR, X16, X17, SP, 32);
+	if (e->times)
+		pair(e, LOAD_PAIR, X11, X12, SP, 16);
+	pair(e, POP_PAIR, first, second, SP, SAVE);
+	row_cfa(e, 0);
+}
+
+/* @rn += @number, as far as offsets behind it, up to 64 more, cannot say it. Returns the rest. */
+static unsigned add_base(struct emitter *e, unsigned rn, uint64_t number, unsigned reach)
+{
+	if (number <= reach)
+		return (unsigned)number;
+	if (number >> 24)
+		e->unreachable = true;
+	add_number(e, rn, rn, number >> 12 & 0xfff, SHIFT_12);
+	if ((number & 0xfff) <= reach)
+		return number & 0xfff;
+	add_number(e, rn, rn, number & 0xfff, 0);
+	return 0;
+}
+
+#define LOAD_REACH (4095 * 8 - 64) /* ldr, str */
+#define PAIR_REACH (63 * 8 - 64)   /* ldp, stp */
+
+/*
+ * x16 = this thread's mirror, x17 = its records, x@tp = what thread words are at; returns at which
+ * offset. Slow where there are none yet, and in a task whose thread pointer leads to memory that
+ * libc has not set up. The mirror is valid where there are records.
+ */
+static unsigned load_thread(struct emitter *e, struct labels *l, unsigned tp)
+{
+	unsigned offset;
+
+	put(e, MRS_TPIDR | tp);
+	offset = add_base(e, tp, (uint64_t)e->env->tls_mirror, PAIR_REACH);
+	pair(e, LOAD_PAIR, X16, X17, tp, (int)offset);
+	slow_if(e, l, CBZ, X17);
+	load(e, X17, X17, 0);
+	slow_if(e, l, CBZ, X17);
+	return offset;
+}
+
+/* x16, the mirror, becomes E. The mirror is aligned to its size: S goes in as a bit field. */
+static void place_entry(struct emitter *e)
+{
+	unsigned lsb = e->times ? 3 : 2;
+	unsigned width = 64 - (unsigned)__builtin_clzll(e->env->mask);
+
+	put(e, 0xb3400000u | (64 - lsb) << 16 | (width - 1) << 10 | X9 << 5 | X16);
+}
+
+/* x17, the records, becomes as good as the function's own; returns the offset from there. */
+static unsigned place_record(struct emitter *e, uint32_t id)
+{
+	return add_base(e, X17, (uint64_t)id * FUNC_RECORD_SIZE,
+		e->times ? PAIR_REACH : LOAD_REACH);
+}
+
+static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	unsigned words, record;
+
+	save(e, X9, X10);
+	words = load_thread(e, l, e->times ? X11 : X16);
+	place_entry(e);
+	load(e, X10, X16, OWNER);
+	slow_if(e, l, CBNZ, X10); /* a tail call, or left behind by a longjmp */
+	if (e->times) {
+		load(e, X12, X11, words + 16);
+		load(e, X10, X12, SLOT);
+		operate(e, SUB, X10, X9, X10, 0);
+		slow_if(e, l, TBZ_SIGN, X10); /* the newest call is not older than this one */
+		pair(e, STORE_PAIR, XZR, X12, X16, CHILD); /* child, parent */
+	}
+	load_number(e, X10, in->id);
+	pair(e, STORE_PAIR, X10, X17, X16, FUNC); /* func and flags, owner */
+	record = place_record(e, in->id);
+	if (e->times)
+		increment(e, X10, X17, record + RECORD(depth));
+	increment(e, X10, X17, record + RECORD(calls));
+	if (e->times) {
+		put(e, MRS_CNTVCT | X10);
+		store(e, X10, X16, START);
+	}
+	pair(e, STORE_PAIR, X9, X30, X16, SLOT); /* slot, ret */
+	if (e->times)
+		store(e, X16, X11, words + 16);
+	l->resume = e->p;
+	restore(e, X9, X10);
+}
+
+/* Out of line: the time in x12 is a new extreme, or may be. */
+static void emit_extremes(struct emitter *e, unsigned record, const uint8_t *back)
+{
+	uint8_t *skip, *first;
+
+	pair(e, LOAD_PAIR, X9, X11, X17, (int)(record + RECORD(nmin)));
+	operate(e, SUB, X11, X12, X11, 0);
+	skip = branch_ahead(e, TBNZ_SIGN | X11);
+	store(e, X12, X17, record + RECORD(max));
+	refer(skip, e->p);
+	put(e, 0xaa2003e0u | X12 << 16 | X11); /* mvn x11, x12 */
+	first = branch_ahead(e, CBZ | X9);
+	operate(e, SUB, X9, X9, X11, 0); /* both are negative */
+	branch_back(e, TBZ_SIGN | X9, back);
+	refer(first, e->p);
+	store(e, X11, X17, record + RECORD(nmin));
+	branch_back(e, A64_B, back);
+}
+
+/* What emit_times() has put off. */
+struct unusual {
+	uint8_t *extremes[2], *back;
+	uint8_t *nested, *outermost, *booked;
+	unsigned record;
+};
+
+static void emit_unusual(struct emitter *e, const struct unusual *u)
+{
+	refer(u->extremes[0], e->p);
+	refer(u->extremes[1], e->p);
+	emit_extremes(e, u->record, u->back);
+	refer(u->nested, e->p);
+	branch_back(e, TBNZ_SIGN | X9, u->outermost);
+	load(e, X11, X17, u->record + RECORD(self));
+	operate(e, ADD, X11, X11, X10, 0);
+	store(e, X11, X17, u->record + RECORD(self));
+	branch_back(e, A64_B, u->booked);
+}
+
+/* x12 = now, x16 = E, the newest, x17 and u->record: the record; x11 and @words: thread words. */
+static void emit_times(struct emitter *e, unsigned words, struct unusual *u)
+{
+	unsigned record = u->record;
+
+	pair(e, LOAD_PAIR, X9, X10, X16, START); /* start, child */
+	operate(e, SUB, X12, X12, X9, 0);
+	operate(e, BIC, X12, X12, X12, ASR_63); /* the clock ran backwards: 0 */
+	operate(e, SUB, X10, X12, X10, 0);
+	operate(e, BIC, X10, X10, X10, ASR_63);
+	load(e, X9, X16, PARENT);
+	store(e, X9, X11, words + 16);
+	load(e, X11, X9, CHILD);
+	operate(e, ADD, X11, X11, X12, 0);
+	store(e, X11, X9, CHILD);
+	pair(e, LOAD_PAIR, X9, X11, X17, (int)(record + RECORD(nmin)));
+	operate(e, SUB, X11, X12, X11, 0);
+	u->extremes[0] = branch_ahead(e, TBZ_SIGN | X11); /* as long as the longest */
+	operate(e, ADD, X9, X9, X12, 0);
+	u->extremes[1] = branch_ahead(e, TBNZ_SIGN | X9); /* as short as the shortest */
+	u->back = e->p;
+	load(e, X9, X17, record + RECORD(depth));
+	sub_number(e, X9, X9, 1, 0);
+	store(e, X9, X17, record + RECORD(depth));
+	u->nested = branch_ahead(e, CBNZ | X9);
+	u->outermost = e->p;
+	pair(e, LOAD_PAIR, X9, X11, X17, (int)(record + RECORD(total)));
+	operate(e, ADD, X9, X9, X12, 0);
+	operate(e, ADD, X11, X11, X10, 0);
+	pair(e, STORE_PAIR, X9, X11, X17, (int)(record + RECORD(total)));
+	u->booked = e->p;
+}
+
+/* Slow unless x@reg, which may be lost, is @id. */
+static void compare_id(struct emitter *e, struct labels *l, unsigned reg, uint32_t id)
+{
+	if (id >> 24)
+		e->unreachable = true;
+	sub_number(e, reg, reg, id & 0xfff, 0);
+	if (id >> 12)
+		sub_number(e, reg, reg, id >> 12 & 0xfff, SHIFT_12);
+	slow_if(e, l, CBNZ, reg);
+}
+
+static void emit_exit(struct emitter *e, const struct isa_emit *in, struct labels *l,
+	struct unusual *u)
+{
+	unsigned words;
+
+	save(e, X10, X9);
+	words = load_thread(e, l, e->times ? X11 : X16);
+	if (e->times)
+		put(e, MRS_CNTVCT | X12); /* where there are no records it may be forbidden */
+	place_entry(e);
+	pair(e, LOAD_PAIR, X10, X30, X16, SLOT); /* slot, ret */
+	operate(e, SUB, X10, X10, X9, 0);
+	slow_if(e, l, CBNZ, X10);
+	load(e, X10, X16, FUNC); /* and flags; stacks may be copied, processes fork */
+	compare_id(e, l, X10, in->id);
+	if (e->times) {
+		load(e, X10, X11, words + 16);
+		operate(e, SUB, X10, X10, X16, 0);
+		slow_if(e, l, CBNZ, X10); /* it is not the newest call */
+	}
+	u->record = place_record(e, in->id);
+	if (e->times)
+		emit_times(e, words, u);
+	row_in_link(e);
+	store(e, XZR, X16, SLOT);
+	increment(e, X10, X17, u->record + RECORD(returned));
+	store(e, XZR, X16, OWNER);
+	l->leave = e->p;
+	restore(e, X10, X9);
+	put(e, RET);
+}
+
+/* Where the slow path goes on: the stubs come by br. */
+static uint32_t land(struct emitter *e, const uint8_t *to)
+{
+	uint32_t at = here(e);
+
+	put(e, INSN_BTI_J);
+	branch_back(e, A64_B, to);
+	return at;
+}
+
+/* Run the body without a shadow entry. Returns the branch to it. */
+static uint8_t *emit_bypass(struct emitter *e)
+{
+	put(e, INSN_BTI_J);
+	restore(e, X9, X10);
+	return branch_ahead(e, A64_B);
+}
+
+/* Entry only: no shadow entry; x30 stays. Returns the branch to the body. */
+static uint8_t *emit_entry_only(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	save(e, X9, X10);
+	if (in->watch || in->id == ID_NONE) {
+		l->to_slow[l->nslow++] = branch_ahead(e, A64_B);
+	} else {
+		load_thread(e, l, X16);
+		increment(e, X10, X17, place_record(e, in->id) + RECORD(calls));
+	}
+	l->bypass = e->p;
+	restore(e, X9, X10);
+	return branch_ahead(e, A64_B);
+}
+
+/* ---- the body ---- */
+
+/* The function's bytes, up to the end of the window; NULL: there are none. */
+static const uint8_t *code_of(const struct isa_emit *in)
+{
+	for (size_t i = 0; i < in->module->ntexts; i++) {
+		const struct isa_text *text = &in->module->texts[i];
+		uint64_t at = in->func->start - text->addr;
+
+		if (at < text->size && text->size - at >= (uint64_t)in->site->offset + in->site->len)
+			return text->bytes + at;
+	}
+	return NULL;
+}
+
+/* What the function has signed its return address with before the site; 0: nothing. */
+static uint32_t signing(const struct isa_emit *in, const uint8_t *code)
+{
+	uint32_t first = in->site->offset ? insn_read(code) : 0;
+
+	return first == INSN_PACIASP || first == INSN_PACIBSP ? first : 0;
+}
+
+/*
+ * A call has become the loading of its return address and a branch. From there on this is a frame
+ * that the function's original code has called; its return address is a constant.
+ */
+static void call_rows(struct emitter *e, uint64_t ret)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_val_expression);
+	cfi_byte(e, X30);
+	cfi_byte(e, 9);
+	cfi_byte(e, DW_OP_const8u);
+	for (int i = 0; i < 8; i++, ret >>= 8)
+		cfi_byte(e, ret & 0xff);
+}
+#define CALL_ROWS 16
+
+/* Where in the body the function's own row of offset @at begins. */
+static uint32_t row_place(const struct isa_emit *in, const struct a64_moved *moved, uint32_t at,
+	uint32_t signs)
+{
+	if (at == 0 || (at <= in->site->offset && !signs))
+		return 0;
+	if (at <= in->site->offset)
+		return signs;
+	return signs + moved->to[(at - in->site->offset) / 4];
+}
+
+/* The body's rows: the function's own ones, moved along with its instructions. */
+static void body_rows(struct emitter *e, const struct isa_emit *in, const struct a64_moved *moved,
+	uint32_t signs, bool calls)
+{
+	uint32_t end = in->site->offset + in->site->len - (calls ? 4u : 0u);
+	uint8_t *body = e->p;
+
+	for (uint32_t i = 0; i < in->ncfi; i++) {
+		const struct isa_cfi *cfi = &in->cfi[i];
+
+		if (cfi->at > end || e->range->cfi_len + cfi->len + CALL_ROWS + 4 > ISA_CFI_MAX)
+			break;
+		e->p = body + row_place(in, moved, cfi->at, signs);
+		cfi_here(e);
+		memcpy(e->range->cfi + e->range->cfi_len, cfi->bytes, cfi->len);
+		e->range->cfi_len = (uint16_t)(e->range->cfi_len + cfi->len);
+	}
+	if (calls) { /* x30 is complete before the last instruction */
+		e->p = body + signs + moved->size - 4;
+		call_rows(e, in->func->start + end + 4 + (uint64_t)in->bias);
+	}
+	e->p = body;
+}
+
+static int emit_body(struct emitter *e, const struct isa_emit *in, const uint8_t *code,
+	struct isa_detour *detour)
+{
+	const uint8_t *window = code + in->site->offset;
+	uint64_t from = in->func->start + in->site->offset + (uint64_t)in->bias;
+	uint32_t sign = signing(in, code), signs = sign ? 4 : 0;
+	enum insn_kind last = insn_kind(insn_read(window + in->site->len - 4));
+	struct a64_moved moved;
+	int err = a64_relocate(window, in->site->len / 4, from, e->at + here(e) + signs, !e->keep16,
+		e->p + signs, &moved);
+
+	if (err)
+		return err;
+	if (in->ncfi) {
+		range_begin(e, &detour->ranges[detour->nranges], CIE_PLAIN);
+		body_rows(e, in, &moved, signs, last == INSN_BL || last == INSN_BLR);
+	}
+	if (sign)
+		put(e, sign);
+	e->p += moved.size;
+	if (!moved.ends)
+		branch(e, A64_B, from + in->site->len);
+	if (in->ncfi) {
+		range_end(e);
+		detour->nranges++;
+	}
+	return 0;
+}
+
+/* The body of a site of nops: what is behind them. */
+static void point_behind(struct emitter *e, uint8_t *from, uint64_t behind)
+{
+	struct emitter at_branch = { .start = e->start, .p = from, .at = e->at };
+	uint32_t opcode = insn_read(from);
+
+	branch(&at_branch, opcode, behind);
+	e->unreachable |= at_branch.unreachable;
+}
+
+/* ---- all of it ---- */
+
+static void emit_code(struct emitter *e, const struct isa_emit *in, struct labels *l,
+	struct detour_info *info, struct isa_detour *detour, uint8_t *to_body[2])
+{
+	struct unusual unusual = { 0 };
+
+	if (in->site->entry_only) {
+		to_body[0] = emit_entry_only(e, in, l);
+		row_cfa(e, SAVE);
+		slow_here(e, l, in->common->base + in->common->slow_entry);
+		info->bypass = (int32_t)land(e, l->bypass);
+		return;
+	}
+	emit_entry(e, in, l);
+	row_in_shadow(e);
+	to_body[0] = branch_ahead(e, A64_BL);
+	detour->ret = here(e);
+	/* The slow branches of D are kept apart from T's: their rows differ. */
+	struct labels t = { 0 };
+
+	emit_exit(e, in, &t, &unusual);
+	row_in_shadow(e);
+	row_cfa(e, SAVE);
+	if (e->times)
+		emit_unusual(e, &unusual);
+	slow_here(e, &t, in->common->base + in->common->slow_exit);
+	row_in_link(e);
+	info->leave = (int32_t)land(e, t.leave);
+	slow_here(e, l, in->common->base + in->common->slow_entry);
+	info->resume = (int32_t)land(e, l->resume);
+	info->bypass = (int32_t)here(e);
+	to_body[1] = emit_bypass(e);
+	l->infos[l->ninfos++] = t.infos[0];
+}
+
+static void emit_info(struct emitter *e, const struct labels *l, struct detour_info *info)
+{
+	while (here(e) & 7)
+		put(e, BRK);
+	info->resume -= (int32_t)here(e);
+	info->bypass -= (int32_t)here(e);
+	if (info->leave)
+		info->leave -= (int32_t)here(e);
+	for (unsigned i = 0; i < l->ninfos; i++)
+		refer(l->infos[i], e->p);
+	memcpy(e->p, info, sizeof(*info));
+	e->p += sizeof(*info);
+}
+
+int a64_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
+{
+	struct emitter e = { .start = out, .p = out, .at = in->at, .env = in->env,
+		.times = in->env->mode != MODE_COUNT && !in->site->entry_only,
+		.keep16 = in->site->scratch_in };
+	uint64_t behind = in->func->start + in->site->offset + in->site->len + (uint64_t)in->bias;
+	struct detour_info info = { .id = in->id, .watch = in->watch, .point = in->point };
+	const uint8_t *code = code_of(in);
+	bool own_body = in->site->choice != SITE_NOPS || (code && signing(in, code));
+	uint8_t *to_body[2] = { NULL, NULL };
+	struct labels l = { 0 };
+	int err = 0;
+
+	if (!code)
+		return -EINVAL;
+	*detour = (struct isa_detour){ .nranges = 1 };
+	range_begin(&e, &detour->ranges[0], CIE_DETOUR);
+	row_in_link(&e);
+	if (signing(in, code))
+		row_signed(&e);
+	if (in->site->choice == SITE_SEVERAL) /* its patch comes by br */
+		put(&e, INSN_BTI_C);
+	if (signing(in, code)) {
+		put(&e, signing(in, code) == INSN_PACIASP ? INSN_AUTIASP : INSN_AUTIBSP);
+		row_signed(&e);
+	}
+	emit_code(&e, in, &l, &info, detour, to_body);
+	range_end(&e);
+	emit_info(&e, &l, &info);
+	if (own_body)
+		detour->body = here(&e);
+	for (int i = 0; i < 2 && to_body[i]; i++)
+		if (own_body)
+			refer(to_body[i], e.p);
+		else
+			point_behind(&e, to_body[i], behind);
+	if (own_body)
+		err = emit_body(&e, in, code, detour);
+	detour->size = here(&e);
+	return err ? err : e.unreachable ? -ERANGE : 0;
+}
+
+/* ---- the common part ---- */
+
+/*
+ * The frame of a stub. x29 = its address; above it are the registers that C may change, and then
+ * the SAVE bytes of D or T up to S. Below are the vectors, where there are more than a system call
+ * keeps: their size is the processor's.
+ */
+#define FRAME_LINK  0 /* x29, x30 */
+#define FRAME_SLOW  16 /* struct slow_frame */
+#define FRAME_REGS  (FRAME_SLOW + (int)sizeof(struct slow_frame)) /* x0 to x15, x18, nzcv */
+#define FRAME_X18   (FRAME_REGS + 16 * 8)
+#define FRAME_NZCV  (FRAME_X18 + 8)
+#define FRAME_SIZE  ((FRAME_NZCV + 8 + 15) & ~15)
+#define FRAME_CFA   (FRAME_SIZE + SAVE)
+#define FRAME(field) ((unsigned)(FRAME_SLOW + offsetof(struct slow_frame, field)))
+
+_Static_assert(sizeof(struct slow_frame) % 8 == 0, "registers follow");
+
+/* SVE, 32 z, 16 p and ffr, from sp upwards; x9 is free. */
+static void save_vectors(struct emitter *e)
+{
+	if (!(e->env->features & A64_FEATURE_SVE))
+		return;
+	put(e, 0x043f5000u | SP << 16 | (-32 & 0x3f) << 5 | SP); /* addvl sp, sp, #-32 */
+	for (unsigned n = 0; n < 32; n++) /* str z?, [sp, #n, mul vl] */
+		put(e, 0xe5804000u | n >> 3 << 16 | (n & 7) << 10 | SP << 5 | n);
+	put(e, 0x043f5000u | SP << 16 | (-4 & 0x3f) << 5 | SP); /* addvl sp, sp, #-4 */
+	for (unsigned n = 0; n < 16; n++) /* str p?, [sp, #n, mul vl] */
+		put(e, 0xe5800000u | n >> 3 << 16 | (n & 7) << 10 | SP << 5 | n);
+	put(e, 0x2519f000u);		    /* rdffr p0.b */
+	put(e, 0xe5800000u | 2 << 16 | SP << 5); /* str p0, [sp, #16, mul vl] */
+}
+
+static void restore_vectors(struct emitter *e)
+{
+	if (!(e->env->features & A64_FEATURE_SVE))
+		return;
+	put(e, 0x85800000u | 2 << 16 | SP << 5); /* ldr p0, [sp, #16, mul vl] */
+	put(e, 0x25289000u);		    /* wrffr p0.b */
+	for (unsigned n = 0; n < 16; n++)
+		put(e, 0x85800000u | n >> 3 << 16 | (n & 7) << 10 | SP << 5 | n);
+	put(e, 0x043f5000u | SP << 16 | 4 << 5 | SP); /* addvl sp, sp, #4 */
+	for (unsigned n = 0; n < 32; n++)
+		put(e, 0x85804000u | n >> 3 << 16 | (n & 7) << 10 | SP << 5 | n);
+	put(e, 0x91000000u | X29 << 5 | SP); /* mov sp, x29 */
+}
+
+/* sp = S - SAVE, and becomes the frame; CFA = x29 + FRAME_CFA. */
+static void stub_frame(struct emitter *e)
+{
+	sub_number(e, SP, SP, FRAME_SIZE, 0);
+	row_cfa(e, FRAME_CFA);
+	pair(e, STORE_PAIR, X29, X30, SP, FRAME_LINK);
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_offset | X29);
+	cfi_uleb(e, FRAME_CFA / 8);
+	add_number(e, X29, SP, 0, 0);
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_def_cfa);
+	cfi_uleb(e, X29);
+	cfi_uleb(e, FRAME_CFA);
+	for (unsigned n = 0; n < 16; n += 2)
+		pair(e, STORE_PAIR, n, n + 1, X29, FRAME_REGS + (int)n * 8);
+	put(e, MRS_NZCV | X9);
+	pair(e, STORE_PAIR, X18, X9, X29, FRAME_X18);
+	add_number(e, X9, X29, FRAME_CFA, 0);
+	store(e, X9, X29, FRAME(slot));
+	save_vectors(e);
+}
+
+/* The return address is in the frame from here on. */
+static void row_in_frame(struct emitter *e)
+{
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_offset | X30);
+	cfi_uleb(e, (FRAME_CFA - 8) / 8);
+}
+
+static void stub_call(struct emitter *e, uint64_t c_function)
+{
+	add_number(e, X0, X29, FRAME_SLOW, 0);
+	load_number(e, X16, c_function);
+	put(e, BLR | X16 << 5);
+}
+
+/* Restore, x30 = frame.ret, sp = S - SAVE, go to frame.go. */
+static void stub_go(struct emitter *e)
+{
+	restore_vectors(e);
+	pair(e, LOAD_PAIR, X18, X9, X29, FRAME_X18);
+	put(e, MSR_NZCV | X9);
+	for (unsigned n = 0; n < 16; n += 2)
+		pair(e, LOAD_PAIR, n, n + 1, X29, FRAME_REGS + (int)n * 8);
+	load(e, X30, X29, FRAME(ret));
+	row_in_link(e);
+	load(e, X16, X29, FRAME(go));
+	load(e, X29, X29, FRAME_LINK);
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_same_value);
+	cfi_byte(e, X29);
+	cfi_byte(e, DW_CFA_def_cfa);
+	cfi_uleb(e, SP);
+	cfi_uleb(e, FRAME_CFA);
+	add_number(e, SP, SP, FRAME_SIZE, 0);
+	row_cfa(e, SAVE);
+	put(e, BR | X16 << 5);
+}
+
+static void stub_entry(struct emitter *e, const struct isa_env *env)
+{
+	row_cfa(e, SAVE);
+	row_in_link(e);
+	stub_frame(e);
+	row_in_frame(e);
+	store(e, X16, X29, FRAME(info));
+	store(e, X30, X29, FRAME(ret));
+	stub_call(e, env->slow_entry);
+	stub_go(e);
+}
+
+/* frame.ret to where the rows find it from now on; then release the entry. */
+static void stub_put_back(struct emitter *e, const struct isa_env *env)
+{
+	load(e, X9, X29, FRAME(ret));
+	store(e, X9, X29, FRAME_LINK + 8);
+	row_in_frame(e);
+	stub_call(e, env->slow_release);
+}
+
+static void stub_exit(struct emitter *e, const struct isa_env *env)
+{
+	row_in_shadow(e);
+	row_cfa(e, SAVE);
+	stub_frame(e);
+	store(e, X16, X29, FRAME(info));
+	stub_call(e, env->slow_exit);
+	stub_put_back(e, env);
+	stub_go(e);
+}
+
+/*
+ * The landing pad. The unwinder comes here with sp = S and the exception in x0. It goes on from
+ * the stub's frame, which has the real return address.
+ */
+static void stub_pad(struct emitter *e, const struct isa_env *env)
+{
+	row_in_shadow(e);
+	put(e, INSN_BTI_J);
+	sub_number(e, SP, SP, SAVE, 0);
+	row_cfa(e, SAVE);
+	stub_frame(e);
+	store(e, XZR, X29, FRAME(info));
+	stub_call(e, env->slow_unwind);
+	stub_put_back(e, env);
+	load(e, X0, X29, FRAME_REGS);
+	load(e, X16, X29, FRAME(go));
+	put(e, BLR | X16 << 5);
+	put(e, BRK);
+}
+
+uint32_t a64_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
+	struct isa_common *common, struct isa_range *ranges)
+{
+	struct emitter e = { .start = out, .p = out, .at = at, .env = env };
+
+	*common = (struct isa_common){ .base = at };
+	/* Not reached by a call: keep `return address - 1` look-ups off the first stub. */
+	put(&e, BRK);
+	put(&e, BRK);
+	range_begin(&e, &ranges[0], CIE_PLAIN);
+	common->personality = here(&e);
+	put(&e, INSN_BTI_C);
+	load_number(&e, X16, env->personality);
+	put(&e, BR | X16 << 5);
+	range_end(&e);
+	range_begin(&e, &ranges[1], CIE_SHADOW);
+	common->slow_entry = here(&e);
+	stub_entry(&e, env);
+	common->slow_exit = here(&e);
+	stub_exit(&e, env);
+	common->pad = here(&e);
+	stub_pad(&e, env);
+	range_end(&e);
+	common->size = here(&e);
+	return 2;
+}
+
+/* ---- the patch ---- */
+
+int a64_patch(const struct isa_emit *in, struct isa_patch patches[2])
+{
+	uint64_t site = in->func->start + in->site->offset + (uint64_t)in->bias;
+	int64_t pages = (int64_t)((in->at >> 12) - (site >> 12));
+	uint32_t insns[3] = { 0 };
+	unsigned n = 1;
+
+	if (in->site->choice == SITE_SEVERAL) {
+		if (pages < -(1 << 20) || pages >= 1 << 20)
+			return -ERANGE;
+		n = 3;
+		insns[0] = 0x90000000u | (uint32_t)(pages & 3) << 29
+			| ((uint32_t)(pages >> 2) & 0x7ffff) << 5 | X16; /* adrp */
+		insns[1] = 0x91000000u | (uint32_t)(in->at & 0xfff) << 10 | X16 << 5 | X16;
+		insns[2] = BR | X16 << 5;
+	} else if (!a64_branch(A64_B, site, in->at, &insns[0])) {
+		return -ERANGE;
+	}
+	patches[0] = (struct isa_patch){ .addr = site, .len = (uint8_t)(4 * n) };
+	memcpy(patches[0].bytes, insns, 4 * n);
+	return 1;
+}
