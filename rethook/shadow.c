@@ -500,8 +500,11 @@ static struct shadow_thread *ready(void)
 
 bool shadow_pause(bool pause)
 {
-	struct shadow_thread *t = pause ? ready() : shadow_self();
+	struct shadow_thread *t;
 
+	if (pause)
+		ready();
+	t = shadow_self(); /* it may have no records */
 	if (!t || shadow_hooks.sealed)
 		return false;
 	t->paused = pause;

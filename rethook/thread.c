@@ -105,12 +105,11 @@ static struct shadow_thread *create(int tid)
 
 	if (sys_failed(memory))
 		return NULL;
-	if (mirror_map(&t->node)) {
+	if (sys_call(SYS_madvise, memory + size, PAGE, MADV_WIPEONFORK) || mirror_map(&t->node)) {
 		sys_munmap(memory, size + PAGE);
 		return NULL;
 	}
 	t->records = (uint64_t *)(memory + size);
-	sys_call(SYS_madvise, t->records, PAGE, MADV_WIPEONFORK);
 	t->tid = tid;
 	t->node.next = __atomic_load_n(&shadow_root.nodes, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(&shadow_root.nodes, &t->node.next, (uint64_t)t, false,

@@ -21,12 +21,49 @@ static bool module_wanted(const struct module *m)
 }
 
 /* A problem with one module leaves the others alone. */
+static void failed(struct batch *batch, const struct module *module, const char *why)
+{
+	if (batch->nfailed++)
+		return;
+	str_print(batch->module, sizeof(batch->module), "%s", module->path);
+	str_print(batch->why, sizeof(batch->why), "%s", why);
+}
+
+static void no_memory(struct batch *batch, const struct module *module)
+{
+	failed(batch, module, "no memory");
+	batch->unguarded = true;
+}
+
+/* Without a watch on libc it is not known when system calls are to be avoided. */
+static void unwatched(struct batch *batch, const struct plan *plan, const char *why)
+{
+	failed(batch, plan->module, why);
+	batch->unguarded |= plan->is_libc;
+}
+
+void batch_tell(const struct batch *batch)
+{
+	static char told[sizeof(batch->why)]; /* by the same fault all later modules may fail */
+
+	if (!batch->nfailed || str_eq(told, batch->why))
+		return;
+	if (batch->nfailed == 1)
+		config_complain("%s: not traced: %s", batch->module, batch->why);
+	else
+		config_complain("%s and %u others: not traced: %s", batch->module,
+			batch->nfailed - 1, batch->why);
+	memcpy(told, batch->why, sizeof(told));
+}
+
 void batch_plan(struct batch *batch, const struct modules *modules)
 {
 	const char *why;
 
 	batch->plans = arena_alloc(
 		&batch->arena, (modules->count + OWN_PLANS) * sizeof(*batch->plans));
+	if (!batch->plans)
+		no_memory(batch, modules->list);
 	for (size_t i = 0; batch->plans && i < modules->count; i++) {
 		const struct module *m = &modules->list[i];
 		struct plan *plan = &batch->plans[batch->nplans];
@@ -34,7 +71,7 @@ void batch_plan(struct batch *batch, const struct modules *modules)
 		if (!module_wanted(m))
 			continue;
 		if (plan_module(plan, m, &session.settings, &batch->arena, &why))
-			config_complain("%s: not traced: %s", m->path, why);
+			failed(batch, m, why);
 		else if (plan->count)
 			batch->nplans++;
 		else
@@ -58,13 +95,16 @@ void batch_plan_watched(struct batch *batch, const struct modules *modules)
 	const char *why;
 
 	settings.watch_only = true;
-	for (size_t i = 0; i < modules->count && batch->nall < batch->nplans + OWN_PLANS; i++) {
+	for (size_t i = 0; batch->plans && i < modules->count
+			   && batch->nall < batch->nplans + OWN_PLANS; i++) {
 		const struct module *m = &modules->list[i];
 		struct plan *plan = &batch->plans[batch->nall];
 
 		if (is_planned(batch, m))
 			continue;
-		if (!plan_module(plan, m, &settings, &batch->arena, &why) && plan->count)
+		if (plan_module(plan, m, &settings, &batch->arena, &why))
+			unwatched(batch, plan, why);
+		else if (plan->count)
 			batch->nall++;
 		else
 			plan_close(plan);
@@ -115,6 +155,8 @@ void batch_load(struct batch *batch)
 
 	find_loader(batch);
 	batch->next_id = batch->first_id;
+	if (!path && batch->nall)
+		no_memory(batch, batch->plans[0].module);
 	for (size_t i = 0; path && i < batch->nall; i++) {
 		struct plan *plan = &batch->plans[i];
 		struct plan_settings settings = session.settings;
@@ -124,7 +166,7 @@ void batch_load(struct batch *batch)
 		settings.watch_only = i >= batch->nplans;
 		record_image_name(path, CONFIG_PATH_MAX + 128);
 		if (plan_image(plan, &settings, path, &batch->next_id, &batch->arena, &why))
-			config_complain("%s: not traced: %s", plan->module->path, why);
+			unwatched(batch, plan, why);
 	}
 }
 
@@ -152,23 +194,36 @@ static void count_functions(struct batch *batch)
 				batch->skipped++;
 }
 
-void batch_patch(struct batch *batch)
+static int patch(struct batch *batch, const struct plan *plan)
 {
-	for (size_t i = 0; i < batch->nall; i++) {
-		struct plan *plan = &batch->plans[i];
-		int err = plan->npatches
-			? patch_store(plan->patches, plan->npatches, NULL, &session.settings.patch)
-			: 0;
+	int err = plan->npatches
+		? patch_store(plan->patches, plan->npatches, NULL, &session.settings.patch)
+		: 0;
 
-		if (err)
-			config_complain("%s: not traced: its code cannot be written (error %d)",
-				plan->module->path, -err);
-		else if (i < batch->nplans)
-			where_add(plan);
-		if (plan->has_unwinder)
-			unwind_add(&plan->unwinder);
-	}
+	if (err)
+		failed(batch, plan->module, "its code cannot be written");
+	else if (plan < batch->plans + batch->nplans)
+		where_add(plan);
+	if (plan->has_unwinder)
+		unwind_add(&plan->unwinder);
+	return err;
+}
+
+int batch_patch(struct batch *batch, const char **why)
+{
+	int err = 0;
+
+	*why = "libc's code cannot be written";
+	for (size_t i = 0; i < batch->nall && !err; i++)
+		if (batch->plans[i].is_libc)
+			err = patch(batch, &batch->plans[i]);
+	if (err)
+		return err;
+	for (size_t i = 0; i < batch->nall; i++)
+		if (!batch->plans[i].is_libc)
+			patch(batch, &batch->plans[i]);
 	count_functions(batch);
+	return 0;
 }
 
 void batch_free(struct batch *batch)

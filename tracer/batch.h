@@ -15,9 +15,13 @@ struct batch {
 	size_t nall;   /* behind them those for what the tracer watches itself */
 	uint32_t first_id, next_id;
 	uint32_t traced, skipped;
+	bool unguarded; /* libc's functions cannot be watched: nothing may be traced */
+	/* What could not be done, for batch_tell(): the first of it, and how many there are. */
+	char module[256], why[256];
+	uint32_t nfailed;
 };
 
-/* Plan those of @modules that are wanted. Complains about the others that should be. */
+/* Plan those of @modules that are wanted. */
 void batch_plan(struct batch *batch, const struct modules *modules);
 
 /* Plan also the functions that the tracer itself watches (watch.h). */
@@ -29,8 +33,14 @@ void batch_load(struct batch *batch);
 /* Write the symbols file, as number @number. 0 or -errno with *@why. */
 int batch_record(struct batch *batch, uint32_t number, const char **why);
 
-/* From here on calls are recorded. */
-void batch_patch(struct batch *batch);
+/*
+ * From here on calls are recorded. Where libc cannot be patched nothing is, and -errno is returned
+ * with *@why.
+ */
+int batch_patch(struct batch *batch, const char **why);
+
+/* One line about the modules that are not traced though they should be, if there are any. */
+void batch_tell(const struct batch *batch);
 
 void batch_free(struct batch *batch);
 

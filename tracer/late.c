@@ -97,20 +97,27 @@ static void remember(const struct plan *plan)
 	k->build_id_len = id->size;
 }
 
+/*
+ * No longer: what is loaded from now on is not traced. A module must be seen when it comes; later
+ * on its code may be running.
+ */
+static void give_up(const char *why)
+{
+	late.loader = NULL;
+	config_complain("modules loaded from now on are not traced: %s", why);
+}
+
 static int record_new(struct batch *batch)
 {
 	const char *why = "no room for more functions";
 	int err = record_grow(batch->next_id);
-	static bool told;
 
 	if (!err)
 		err = batch_record(batch, late.batches, &why);
 	if (!err)
 		late.batches++;
-	else if (!told)
-		config_complain("%s and what follows: not traced: %s",
-			batch->plans[0].module->path, why);
-	told |= err != 0;
+	else
+		give_up(why);
 	return err;
 }
 
@@ -118,6 +125,7 @@ static int record_new(struct batch *batch)
 static bool trace_these(const struct modules *modules, const struct known *again)
 {
 	struct batch batch = { .first_id = again ? again->first_id : record_next_id() };
+	const char *why;
 	bool good = false;
 
 	batch_plan(&batch, modules);
@@ -127,7 +135,9 @@ static bool trace_these(const struct modules *modules, const struct known *again
 			     : !record_new(&batch);
 	}
 	if (good)
-		batch_patch(&batch);
+		batch_patch(&batch, &why);
+	if (late.loader)
+		batch_tell(&batch);
 	for (size_t i = 0; good && i < batch.nplans; i++)
 		remember(&batch.plans[i]);
 	batch_free(&batch);
@@ -159,7 +169,8 @@ static void keep_new(struct modules *modules)
 
 		if (!was_loaded)
 			k = find_build(m);
-		note(m);
+		if (!note(m))
+			give_up("no memory");
 		if (!was_loaded && !(k && trace_again(m, k)))
 			modules->list[n++] = *m;
 	}
@@ -168,23 +179,33 @@ static void keep_new(struct modules *modules)
 		k->loaded = k->seen;
 }
 
-ARCH_ALIGNS_STACK void late_changed(void)
+static void trace_new(void)
 {
 	struct arena arena = { 0 };
 	struct modules modules;
 	struct maps maps;
 
-	if (!late.loader || late.busy || late.loader->r_state != RT_CONSISTENT
-		|| !shadow_pause(true))
-		return;
-	late.busy = true;
-	if (!maps_read(&maps, "/proc/self/maps", &arena)
-		&& !modules_find(&modules, &maps, session.phdr, session.phnum, &arena)) {
+	if (maps_read(&maps, "/proc/self/maps", &arena)
+		|| modules_find(&modules, &maps, session.phdr, session.phnum, &arena)) {
+		give_up("the loaded modules cannot be found");
+	} else {
 		keep_new(&modules);
-		if (modules.count)
+		if (modules.count && late.loader)
 			trace_these(&modules, NULL);
 	}
 	arena_free(&arena);
+}
+
+ARCH_ALIGNS_STACK void late_changed(void)
+{
+	if (!late.loader || late.busy || late.loader->r_state != RT_CONSISTENT)
+		return;
+	if (!shadow_pause(true)) {
+		late.loader = NULL; /* sealed, or no memory at all */
+		return;
+	}
+	late.busy = true;
+	trace_new();
 	late.busy = false;
 	shadow_pause(false);
 }

@@ -245,7 +245,10 @@ int record_begin(const struct config *config, char *const *argv, const char **wh
 	*why = "no memory";
 	if (sys_failed(rec.wiped))
 		return -ENOMEM;
-	sys_call(SYS_madvise, rec.wiped, PAGE, MADV_WIPEONFORK);
+	*why = "memory cannot be kept from forked children";
+	err = (int)sys_call(SYS_madvise, rec.wiped, PAGE, MADV_WIPEONFORK);
+	if (err)
+		return err;
 	err = new_header(start, &image, &h, why);
 	if (err)
 		return err;
@@ -288,6 +291,18 @@ void record_image_name(char *path, size_t size)
 		return;
 	str_print(suffix, sizeof(suffix), "%u.detours", rec.nimages++);
 	file_name(path, size, 0, suffix);
+}
+
+/* A forked child has none of its own but those of modules it has loaded itself. */
+static void remove_images(void)
+{
+	char suffix[24];
+
+	for (uint32_t i = 0; i < rec.nimages; i++) {
+		str_print(suffix, sizeof(suffix), "%u.detours", i);
+		file_name(rec.path, sizeof(rec.path), 0, suffix);
+		sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
+	}
 }
 
 int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t first_id, uint32_t count)
@@ -372,8 +387,11 @@ int record_open(uint32_t next_id, uint32_t more, const char **why)
 
 void record_abandon(void)
 {
+	if (rec.wiped && !sys_failed(rec.wiped))
+		__atomic_store_n(&rec.wiped->header, NULL, __ATOMIC_RELEASE);
 	if (!rec.name[0])
 		return;
+	remove_images();
 	str_print(rec.path, sizeof(rec.path), "%s/%s.counts", rec.data, rec.name);
 	sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
 	if (!rec.last || !rec.last->nbatches)
@@ -549,18 +567,6 @@ void record_lost_call(void)
 	struct counts_header *h = own_header();
 
 	__atomic_fetch_add(&(h ? h : rec.last)->lost_calls, 1, __ATOMIC_RELAXED);
-}
-
-/* A forked child has none of its own but those of modules it has loaded itself. */
-static void remove_images(void)
-{
-	char suffix[24];
-
-	for (uint32_t i = 0; i < rec.nimages; i++) {
-		str_print(suffix, sizeof(suffix), "%u.detours", i);
-		file_name(rec.path, sizeof(rec.path), 0, suffix);
-		sys_call(SYS_unlinkat, AT_FDCWD, rec.path, 0);
-	}
 }
 
 /* The file has room for threads that never came; should one come now, it makes its own. */

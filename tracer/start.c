@@ -5,6 +5,7 @@
 #include "record.h"
 #include "session.h"
 #include "trap.h"
+#include <errno.h>
 
 /* Functions that may come later: */
 #define LATER_IDS 131072 /* with modules, */
@@ -30,7 +31,8 @@ static int prepare(struct batch *batch, char *const *argv, const char **why)
 	if (err)
 		return err;
 	batch_load(batch);
-	err = batch_record(batch, 0, why);
+	*why = "libc cannot be watched";
+	err = batch->unguarded ? -EPERM : batch_record(batch, 0, why);
 	if (!err)
 		err = record_open(batch->next_id,
 			session.settings.later ? LATER_IDS : PROBE_IDS, why);
@@ -46,22 +48,26 @@ static void trace(struct batch *batch, const struct modules *modules, char *cons
 	int err;
 
 	batch_plan(batch, modules);
-	if (!batch->nplans && !session.settings.later)
+	if (!batch->nplans && !session.settings.later) {
+		batch_tell(batch);
 		return;
+	}
 	batch_plan_watched(batch, modules);
 	err = prepare(batch, argv, &why);
+	if (!err && on_exit)
+		on_exit(exit_hook, NULL);
+	if (!err)
+		err = batch_patch(batch, &why);
 	if (err) {
 		config_complain(
 			"%s: %s (error %d): nothing is traced", session.config.data, why, -err);
 		record_abandon();
 		return;
 	}
-	if (on_exit)
-		on_exit(exit_hook, NULL);
 	session.ready = true;
 	if (session.settings.later)
 		late_start(modules);
-	batch_patch(batch);
+	batch_tell(batch);
 }
 
 static bool read_settings(struct modules *modules, char *const *envp, struct arena *arena)
