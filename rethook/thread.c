@@ -140,6 +140,12 @@ struct shadow_thread *thread_enter(void)
 	return t;
 }
 
+void thread_wipe(void)
+{
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
+		memset(t->records, 0, PAGE);
+}
+
 void thread_only_survivor(struct shadow_thread *me)
 {
 	me->tid = sys_gettid();

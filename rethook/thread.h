@@ -18,6 +18,9 @@ struct shadow_thread *thread_enter(void);
 /* The calling thread is the only one left, in a forked child. */
 void thread_only_survivor(struct shadow_thread *thread);
 
+/* What MADV_WIPEONFORK does to all threads in a forked child, where it is without effect. */
+void thread_wipe(void);
+
 bool thread_is_gone(const struct shadow_thread *thread);
 
 /* The thread whose records are at @owner, NULL when it is not one of this process. */

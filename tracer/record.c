@@ -2,6 +2,7 @@
 #include "record.h"
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"
+#include "../rethook/thread.h"
 #include "../trampolines/maps.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -412,6 +413,12 @@ bool record_borrowed(void)
 	return !shadow_hooks.sealed && own_header() && (uint32_t)sys_getpid() != rec.pid;
 }
 
+void record_wipe(void)
+{
+	memset(rec.wiped, 0, sizeof(*rec.wiped));
+	thread_wipe();
+}
+
 static void lock(void)
 {
 	while (__atomic_exchange_n(&rec.wiped->lock, 1, __ATOMIC_ACQUIRE))
@@ -589,7 +596,7 @@ static void flush_calls(uint64_t sp)
 
 	if (!maps_read(&maps, "/proc/self/maps", &arena))
 		stack = maps_from(&maps, sp);
-	shadow_flush(stack && stack->lo <= sp ? stack->lo : sp, sp);
+	shadow_flush(stack && stack->lo <= sp ? stack->lo : sp, sp, stack ? stack->hi : sp);
 	arena_free(&arena);
 }
 

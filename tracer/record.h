@@ -51,4 +51,7 @@ void record_renew(struct shadow_thread *thread);
 void record_lost_call(void);
 bool record_borrowed(void);
 
+/* In a forked child: what MADV_WIPEONFORK does, where it is without effect. */
+void record_wipe(void);
+
 #endif

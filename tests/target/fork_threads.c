@@ -3,6 +3,7 @@
  * fork, by the library and by the raw system call, while other threads call traced functions.
  *
  * flags: -O2 -pthread
+ * needs: kernel
  * expect: child:work calls=5000
  * expect: after calls=10
  */
