@@ -359,6 +359,9 @@ uintptr_t arch_thread_pointer(void); /* what tls offsets count from */
  */
 extern const bool arch_slot_in_memory;
 
+/* Else: how far above its slot a function that calls saves it; 0: wherever it likes. */
+extern const unsigned arch_saved_return;
+
 /* For a function that is entered from a slow stub and calls code that is not ours: the stubs do not
  * align the stack, since our own code needs no alignment. */
 #if defined(__x86_64__)

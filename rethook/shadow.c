@@ -659,8 +659,16 @@ struct closing {
 	struct shadow_thread *thread;
 	bool gone;	 /* all its frames are */
 	uint64_t lo, hi; /* frames in between are gone */
+	uint64_t top;	 /* up to here frames have called */
 	uint64_t now;
 };
+
+/* Where the ABI says where a frame that calls has saved its return address: it has not. */
+static bool has_saved_none(const struct closing *c, const struct shadow_entry *e)
+{
+	return arch_saved_return && e->slot >= c->hi && e->slot < c->top
+		&& !shadow_is_return_point(*(const uint64_t *)(e->slot + arch_saved_return));
+}
 
 /*
  * Entries come newest first, so a call has its callees' time when its turn comes. One whose frame
@@ -679,7 +687,8 @@ static void close_entry(struct shadow_entry *e, void *arg)
 		e->owner = 0;
 		return;
 	}
-	gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || !is_alive(e);
+	gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || has_saved_none(c, e)
+		|| !is_alive(e);
 	r += e->func;
 	if (timed() && !(gone && (e->flags & FLAG_SETTLED))) {
 		add_time(r, e, gone ? e->child : since(e, c->now));
@@ -703,7 +712,7 @@ void shadow_close(struct shadow_thread *t)
 	t->failed = false;
 }
 
-void shadow_flush(uint64_t lo, uint64_t hi)
+void shadow_flush(uint64_t lo, uint64_t hi, uint64_t top)
 {
 	struct shadow_thread *self = shadow_self();
 	uint64_t when = now();
@@ -714,6 +723,7 @@ void shadow_flush(uint64_t lo, uint64_t hi)
 		if (t == self) {
 			c.lo = lo;
 			c.hi = hi;
+			c.top = top;
 		}
 		mirror_each(&t->node, close_entry, &c);
 	}

@@ -113,8 +113,9 @@ void shadow_close(struct shadow_thread *thread);
 /*
  * The process is about to end: book the time of all open calls up to now, and close as unwound
  * those whose frames are gone. Of the calling thread's, those in [lo, hi) are: the unused part of
- * its stack.
+ * its stack. Its part up to @top is in use and readable: a frame there has called, and so may have to
+ * have saved its return address.
  */
-void shadow_flush(uint64_t lo, uint64_t hi);
+void shadow_flush(uint64_t lo, uint64_t hi, uint64_t top);
 
 #endif

@@ -20,6 +20,7 @@ uintptr_t arch_thread_pointer(void)
 }
 
 const bool arch_slot_in_memory = false;
+const unsigned arch_saved_return = 0;
 
 bool arch_is_return_point(const void *code)
 {

@@ -435,11 +435,11 @@ BOTH(flush_tells_open_calls_from_left_ones)
 	call(2, gone, RET(2));
 	*gone = 0;
 	call(3, out, RET(3));
-	shadow_flush((uint64_t)(stack + 10), (uint64_t)(stack + 55));
+	shadow_flush((uint64_t)(stack + 10), (uint64_t)(stack + 55), 0);
 	expect("flush", 0, 1, 1, 0, 0);
 	expect("flush", 0, 2, 1, 0, 1);
 	expect("flush", 0, 3, 1, 0, 1);
-	shadow_flush((uint64_t)(stack + 10), (uint64_t)(stack + 55));
+	shadow_flush((uint64_t)(stack + 10), (uint64_t)(stack + 55), 0);
 	expect("twice", 0, 1, 1, 0, 0);
 	expect("twice", 0, 2, 1, 0, 1);
 	expect("twice", 0, 3, 1, 0, 1);
@@ -609,7 +609,7 @@ BOTH(every_return_address_is_right_and_every_call_is_counted_once)
 	/* All that were left have been found out, or are now. */
 	for (uint64_t *word = stack; word < stack + 20000; word++)
 		*word = *collides_with(word) = 0;
-	shadow_flush(0, 0);
+	shadow_flush(0, 0, 0);
 	for (uint32_t n = 0; n < FUNCS; n++)
 		cr_expect_eq(records[0][n].calls, records[0][n].returned + records[0][n].unwound,
 			"function %u", n);
