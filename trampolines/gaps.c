@@ -175,19 +175,23 @@ uint64_t gap_find(const struct maps *maps, const struct gap_request *request)
 {
 	struct gap_search s = { .request = request };
 	uint64_t lo = 0;
+	bool low_stack;
 
 	if (!request->size || !request->page || (request->page & (request->page - 1)))
 		return 0;
 	s.size = gap_add(request->size, request->page - 1) & ~(request->page - 1);
 	gap_landmarks(&s, maps);
+	low_stack = s.loader_hi > s.stack_lo; /* under qemu-user */
 	for (size_t i = 0; i < maps->count; i++) {
 		const struct mapping *m = maps->list + i;
 
 		/* What is above the stack is not for programs to choose; see [vsyscall]. */
-		if (m->lo >> 63 || (s.stack_lo && m->lo > s.stack_lo))
+		if (m->lo >> 63 || (s.stack_lo && m->lo > s.stack_lo && !low_stack))
 			break;
 		gap_consider(&s, lo, m->lo);
 		lo = m->hi;
 	}
+	if (s.stack_lo && low_stack)
+		gap_consider(&s, lo, gap_add(lo, request->reach));
 	return s.best;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fork, by the library and by the raw system call, while other threads call traced functions.
+ * Emulators do not tell of a raw one.
  *
  * flags: -O2 -pthread
- * needs: kernel
+ * flags: x86_64: -O2 -pthread -DRAW
  * expect: child:work calls=5000
  * expect: after calls=10
  */
@@ -15,6 +16,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#ifdef RAW
+#define FORK(n) ((n) % 2 ? fork() : syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0))
+#else
+#define FORK(n) fork()
+#endif
 
 static volatile int stop;
 
@@ -47,7 +54,7 @@ int main(void)
 	for (int i = 0; i < 3; i++)
 		pthread_create(&threads[i], NULL, thread_main, NULL);
 	for (int i = 0; i < 10; i++) {
-		pid_t pid = i % 2 ? fork() : syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+		pid_t pid = FORK(i);
 
 		if (pid == 0) {
 			for (int j = 0; j < 500; j++)

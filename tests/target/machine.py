@@ -23,6 +23,11 @@ class Machine:
         self.sysroot = sysroot
         self.report = report or f"{build}/ftr-report"
 
+    @property
+    def tells_unwound(self):
+        """Whether frames keep their return address where it can be looked up: its absence tells of an end."""
+        return self.cpu != "arm64"
+
     def compiler(self, name):
         """The words of gcc, g++, clang or clang++ for this machine."""
         if not self.triplet:

@@ -64,6 +64,14 @@ static const char tight[] =
 	"78500000-78600000 r-xp 00000000 fe:00 9 /lib/ld.so\n"
 	"7a5df000-7a600000 rw-p 00000000 00:00 0 [stack]\n";
 
+/* Under qemu-user the stack lies between the program and its loader. */
+static const char emulated[] =
+	"5500000000-5500020000 r-xp 00000000 fe:00 7 /tmp/m\n"
+	"5502021000-5502022000 ---p 00000000 00:00 0 \n"
+	"5502022000-5502822000 rw-p 00000000 00:00 0 [stack]\n"
+	"5502822000-5502864000 r-xp 00000000 fe:00 9 /lib/ld.so\n"
+	"5502880000-5502a2f000 r-xp 00000000 fe:00 8 /lib/libc.so.6\n";
+
 struct row {
 	const char *name, *maps;
 	struct gap_request request;
@@ -167,6 +175,10 @@ static const struct row rows[] = {
 		{ TIGHT, TEXT(0x70000000, 0x78000000), .reach = MIB(128), .size = MIB(2) }, 0 },
 	{ "text larger than the reach", tight,
 		{ TIGHT, TEXT(0x78000000, 0x78500000), .reach = MIB(2), .size = MIB(2) }, 0 },
+	{ "a stack below the libraries ends nothing", emulated,
+		{ .program = 0x5500000040, .loader = 0x5502822000, .page = 4096,
+			TEXT(0x5502880000, 0x5502a2f000), .reach = MIB(128), .size = MIB(4) },
+		0x5502a2f000 },
 	{ "no size", pie, { PIE, TEXT(0x5598a9b34000, 0x5598a9b35000), .reach = GIB(2) }, 0 },
 	{ "no page size", pie,
 		{ TEXT(0x5598a9b34000, 0x5598a9b35000), .reach = GIB(2), .size = 1 }, 0 },
