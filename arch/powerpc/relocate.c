@@ -92,7 +92,7 @@ static int put_insn(struct copy *copy, const struct ppc_insn *insn, uint64_t fro
 		put_link(copy, behind);
 	if (insn->len == 8)
 		put_prefixed(copy, insn, target);
-	else if (insn->kind == PPC_B)
+	else if (insn->kind == PPC_B && !insn->absolute)
 		put_branch(copy, target);
 	else if (insn->kind == PPC_BC)
 		put_conditional(copy, insn->word, target, behind);

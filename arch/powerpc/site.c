@@ -224,8 +224,10 @@ void ppc_site_probe(const struct isa_module *module, size_t index, struct ppc_fu
 		refuse(func, REASON_FRAGMENT);
 	else if (is_restorer(&code))
 		refuse(func, REASON_SIGNAL_FRAME);
+	else if (!insn.word)
+		refuse(func, REASON_UNDECODABLE);
 	else if (!can_move(&insn, code.bytes + func->offset))
-		refuse(func, insn.word ? REASON_NOT_RELOCATABLE : REASON_UNDECODABLE);
+		refuse(func, REASON_NOT_RELOCATABLE);
 	else
 		func->choice = insn.word == PPC_NOP ? SITE_NOPS : SITE_ONE;
 }
