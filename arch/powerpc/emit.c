@@ -7,7 +7,7 @@
  *   T:  account, free E, LR = the real return address, blr
  *   B:  the displaced instruction, b back
  *
- * r0, r12, CR0 and XER are nobody's at an entry, and with r9 to r11 behind a return (ELFv2 ABI,
+ * r0, r12, CR0 and XER are nobody's at an entry, and with r8 to r11 behind a return (ELFv2 ABI,
  * 2.2.1): detours keep these only for functions with rules of their own (isa_site.scratch_in). The
  * 288 bytes below r1 are the function's own, which is us. Signal handlers stay below them.
  *
@@ -49,7 +49,7 @@
 #define FRAME_CTR   FRAME_R(R13)
 
 /* Where D and T keep registers, relative to S. */
-#define SAVE_CR (-48) /* and see saved_at() */
+#define SAVE_CR (-56) /* and see saved_at() */
 
 _Static_assert(sizeof(struct shadow_entry) == SHADOW_TIMED_SIZE
 		&& offsetof(struct shadow_entry, start) == SHADOW_COUNT_SIZE,
@@ -207,13 +207,12 @@ static struct kept kept_out(const struct isa_emit *in)
 {
 	bool all = in->site->scratch_in;
 
-	return (struct kept){ all ? 1u << R0 | 1u << R9 | 1u << R10 | 1u << R11 | 1u << R12 : 0,
-		all };
+	return (struct kept){ all ? 1u << R0 | 0x1fu << R8 : 0, all };
 }
 
 static int saved_at(enum ppc_reg reg)
 {
-	return reg == R0 ? -40 : -8 * (R13 - (int)reg); /* r12 at -8 */
+	return reg == R0 ? -48 : -8 * (R13 - (int)reg); /* r12 at -8 */
 }
 
 static void save(struct emitter *e, struct kept kept)
@@ -443,7 +442,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	restore(e, kept);
 }
 
-/* r9 = took, r12[@record] the function's. r0 and r10 are lost. */
+/* r9 = took, r12[@record] the function's. r8 and r10 are lost. */
 static void add_extremes(struct emitter *e, int record)
 {
 	uint8_t *skip;
@@ -454,10 +453,10 @@ static void add_extremes(struct emitter *e, int record)
 	put(e, ppc_std(R9, record + RECORD(max), R12));
 	skip_ends(e, skip);
 	put(e, ppc_ld(R10, record + RECORD(nmin), R12));
-	put(e, ppc_not(R0, R9));
-	put(e, ppc_cmpld(R0, R10));
+	put(e, ppc_not(R8, R9));
+	put(e, ppc_cmpld(R8, R10));
 	skip = skip_if(e, COND_LE);
-	put(e, ppc_std(R0, record + RECORD(nmin), R12));
+	put(e, ppc_std(R8, record + RECORD(nmin), R12));
 	skip_ends(e, skip);
 }
 
@@ -493,13 +492,13 @@ static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
 	skip = skip_if(e, COND_GE);
 	put(e, ppc_li(R10, 0));
 	skip_ends(e, skip);
-	put(e, ppc_ld(R0, record + RECORD(self), R12));
-	put(e, ppc_add(R0, R0, R10));
-	put(e, ppc_std(R0, record + RECORD(self), R12));
+	put(e, ppc_ld(R8, record + RECORD(self), R12));
+	put(e, ppc_add(R8, R8, R10));
+	put(e, ppc_std(R8, record + RECORD(self), R12));
 	put(e, ppc_ld(R10, PARENT, R11));
-	put(e, ppc_ld(R0, CHILD, R10));
-	put(e, ppc_add(R0, R0, R9));
-	put(e, ppc_std(R0, CHILD, R10));
+	put(e, ppc_ld(R8, CHILD, R10));
+	put(e, ppc_add(R8, R8, R9));
+	put(e, ppc_std(R8, CHILD, R10));
 	thread_var(e, true, R10, R9, in->env->tls_current);
 }
 
@@ -531,10 +530,8 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	save(e, kept);
 	find_entry(e, in, l);
 	record = load_record(e, in->id);
-	if (in->env->mode != MODE_COUNT) {
+	if (in->env->mode != MODE_COUNT)
 		emit_times(e, in, record);
-		put(e, ppc_li(R0, 0));
-	}
 	put(e, ppc_ld(R10, RET, R11));
 	put(e, ppc_mtspr(SPR_LR, R10));
 	row_in_lr(e);
@@ -589,6 +586,18 @@ static void body_rows(struct emitter *e, const struct isa_emit *in, uint32_t mov
 	e->p = body;
 }
 
+/* Where the function goes on behind the window, */
+static uint64_t behind(const struct isa_emit *in)
+{
+	return in->func->start + in->site->offset + in->site->len + (uint64_t)in->bias;
+}
+
+/* and by way of where, as seen from the detour: an island's second word branches there. */
+static uint64_t way_behind(const struct isa_emit *in)
+{
+	return in->site->choice == SITE_ISLAND ? in->site->hop + (uint64_t)in->bias + 4 : behind(in);
+}
+
 static int emit_body(struct emitter *e, const struct isa_emit *in, struct isa_detour *detour)
 {
 	uint64_t addr = in->func->start + in->site->offset;
@@ -608,7 +617,7 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, struct isa_de
 	}
 	e->p += size;
 	if (!ends)
-		branch(e, from + in->site->len, false);
+		branch(e, way_behind(in), false);
 	if (in->ncfi) {
 		range_end(e);
 		detour->nranges++;
@@ -673,7 +682,7 @@ int ppc_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 {
 	struct emitter e = { .start = out, .p = out, .at = in->at };
 	struct detour_info info = { .id = in->id, .watch = in->watch };
-	uint64_t body = in->func->start + in->site->offset + in->site->len + (uint64_t)in->bias;
+	uint64_t body = way_behind(in);
 	struct pending later = { 0 };
 	int32_t at;
 	int err = 0;
@@ -832,22 +841,30 @@ uint32_t ppc_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 
 /* ---- the patch ---- */
 
+/* Append a branch from behind what the patch has so far. False: out of reach. */
+static bool patch_branch(struct isa_patch *patch, uint64_t target)
+{
+	int64_t distance = (int64_t)(target - (patch->addr + patch->len));
+	uint32_t word = ppc_b(distance, false);
+
+	memcpy(patch->bytes + patch->len, &word, 4);
+	patch->len += 4;
+	return ppc_in_reach(distance);
+}
+
 int ppc_patch(const struct isa_emit *in, struct isa_patch patches[2])
 {
-	uint64_t site = in->func->start + in->site->offset + (uint64_t)in->bias, jump = site;
-	int n = 0;
+	uint64_t site = in->func->start + in->site->offset + (uint64_t)in->bias;
+	uint64_t island = in->site->hop + (uint64_t)in->bias;
 
-	if (in->site->choice == SITE_ISLAND)
-		jump = in->site->hop + (uint64_t)in->bias;
-	for (uint64_t from = jump, to = in->at;; to = jump, from = site) {
-		uint32_t word = ppc_b((int64_t)(to - from), false);
-
-		if (!ppc_in_reach((int64_t)(to - from)))
-			return -ERANGE;
-		patches[n].addr = from;
-		patches[n].len = 4;
-		memcpy(patches[n++].bytes, &word, 4);
-		if (from == site)
-			return n;
+	if (in->site->choice != SITE_ISLAND) {
+		patches[0] = (struct isa_patch){ .addr = site };
+		return patch_branch(&patches[0], in->at) ? 1 : -ERANGE;
 	}
+	patches[0] = (struct isa_patch){ .addr = island };
+	patches[1] = (struct isa_patch){ .addr = site };
+	return patch_branch(&patches[0], in->at) && patch_branch(&patches[0], behind(in))
+			&& patch_branch(&patches[1], island)
+		? 2
+		: -ERANGE;
 }

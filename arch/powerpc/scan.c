@@ -3,7 +3,7 @@
  * One pass over all functions finds what branches to an entry, and what is expected of registers
  * behind calls. Instructions are words, so no branch lands inside one.
  *
- * The ABI leaves r0, r9 to r12, CR0 and XER to callees, and compilers rely on nothing in them
+ * The ABI leaves r0, r8 to r12, CR0 and XER to callees, and compilers rely on nothing in them
  * behind a call. Code written by hand may, between functions of one module. It is told by reading
  * one of them before writing it, right at the entry or soon behind a call.
  */

@@ -33,7 +33,7 @@ struct ppc_scan {
 
 /* At a function's entry these are nobody's, and so they are behind its return. */
 #define PPC_FREE_IN  (1ull << 0 | 1ull << 12 | PPC_CR0 | PPC_XER)
-#define PPC_FREE_OUT (PPC_FREE_IN | 1ull << 9 | 1ull << 10 | 1ull << 11)
+#define PPC_FREE_OUT (PPC_FREE_IN | 0xfull << 8)
 
 /* Look at the instructions of funcs[index] alone. */
 void ppc_site_probe(const struct isa_module *module, size_t index, struct ppc_func *func);

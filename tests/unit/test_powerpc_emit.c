@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detours word by word, and their unwind rows. What they do is compared by running them, in
+ * powerpc/test_emit.c.
+ */
+#include "arch/powerpc/powerpc.h"
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#define FUNC   0x1000u
+#define BIAS   0x10000000u
+#define COMMON 0x11000000u
+#define AT     0x11001000u
+#define ID     5
+
+/* mflr r0; std r0,16(r1); blr */
+static const uint32_t code[] = { 0x7c0802a6, 0xf8010010, 0x4e800020 };
+
+static const struct isa_text text = { (const uint8_t *)code, FUNC, sizeof(code) };
+static const struct isa_func func = { .start = FUNC, .end = FUNC + 12, .limit = FUNC + 12 };
+static const struct isa_module module = {
+	.isa = &isa_powerpc, .texts = &text, .ntexts = 1, .funcs = &func, .nfuncs = 1
+};
+
+static struct isa_env env;
+static struct isa_common common;
+static uint8_t shared[1024], out[1024];
+static struct isa_range shared_ranges[4];
+
+static int emit(enum detour_mode mode, const struct isa_site *site, uint32_t id, uint64_t at,
+	struct isa_detour *detour)
+{
+	struct isa_emit in = { .env = &env, .common = &common, .module = &module, .func = &func,
+		.site = site, .bias = BIAS, .id = id, .at = at };
+
+	env = (struct isa_env){ .mode = mode,
+		.tls_mirror = -0x7010,
+		.tls_records = -0x7008,
+		.tls_current = -0x7000,
+		.mask = (8 << 20) - 8,
+		.slow_entry = 0x1111222233334444,
+		.slow_exit = 0x5555666677778888,
+		.slow_unwind = 0x99990000,
+		.slow_release = 0xaaaa0000,
+		.personality = 0xbbbb0000 };
+	cr_assert_eq(isa_powerpc.emit_common(&env, COMMON, shared, &common, shared_ranges), 2);
+	cr_assert_leq(common.size, isa_powerpc.common_max);
+	return isa_powerpc.emit(&in, out, detour);
+}
+
+static const struct isa_site one = { .choice = SITE_ONE, .len = 4 };
+
+static const uint32_t counting[] = {
+	0xf961fff0, /* std r11,-16(r1) */
+	0xe98d8ff8, /* ld r12,-28680(r13) */
+	0x2c2c0000, /* cmpdi r12,0 */
+	0x418200c4, /* beq 0x110010d0 */
+	0xe98c0000, /* ld r12,0(r12) */
+	0x2c2c0000, /* cmpdi r12,0 */
+	0x418200b8, /* beq 0x110010d0 */
+	0xe96d8ff0, /* ld r11,-28688(r13) */
+	0x502b11f4, /* rlwimi r11,r1,2,7,26 */
+	0xe80b0018, /* ld r0,24(r11) */
+	0x2c200000, /* cmpdi r0,0 */
+	0x408200a4, /* bne 0x110010d0 */
+	0xf98b0018, /* std r12,24(r11) */
+	0x7c0802a6, /* mflr r0 */
+	0xf80b0008, /* std r0,8(r11) */
+	0x38000005, /* li r0,5 */
+	0xf80b0010, /* std r0,16(r11) */
+	0xe80c0140, /* ld r0,320(r12) */
+	0x30000001, /* addic r0,r0,1 */
+	0xf80c0140, /* std r0,320(r12) */
+	0xf82b0000, /* std r1,0(r11) */
+	0xe961fff0, /* ld r11,-16(r1) */
+	0x480000c1, /* bl 0x11001118 */
+	0xe98d8ff8, /* T: ld r12,-28680(r13) */
+	0xe98c0000, /* ld r12,0(r12) */
+	0x2c2c0000, /* cmpdi r12,0 */
+	0x41820044, /* beq 0x110010ac */
+	0xe96d8ff0, /* ld r11,-28688(r13) */
+	0x502b11f4, /* rlwimi r11,r1,2,7,26 */
+	0xe94b0010, /* ld r10,16(r11) */
+	0x2c2a0005, /* cmpdi r10,5 */
+	0x40820030, /* bne 0x110010ac */
+	0xe80b0000, /* ld r0,0(r11) */
+	0x7c010051, /* subf. r0,r1,r0 */
+	0x40820024, /* bne 0x110010ac */
+	0xe94b0008, /* ld r10,8(r11) */
+	0x7d4803a6, /* mtlr r10 */
+	0xf80b0000, /* std r0,0(r11) */
+	0xe94c0148, /* ld r10,328(r12) */
+	0x394a0001, /* addi r10,r10,1 */
+	0xf94c0148, /* std r10,328(r12) */
+	0xf80b0018, /* std r0,24(r11) */
+	0x4e800020, /* blr */
+	0x3d800000, /* to the slow exit: r12 = info: lis r12,0 */
+	0x618c0000, /* ori r12,r12,0 */
+	0x798c07c6, /* sldi r12,r12,32 */
+	0x658c1100, /* oris r12,r12,4352 */
+	0x618c10f8, /* ori r12,r12,4344 */
+	0x4bfff028, /* b 0x110000e8 */
+	0xe981ff40, /* back from there: ld r12,-192(r1) */
+	0x7d8803a6, /* mtlr r12 */
+	0x4e800020, /* blr */
+	0x3d800000, /* to the slow entry: lis r12,0 */
+	0x618c0000, /* ori r12,r12,0 */
+	0x798c07c6, /* sldi r12,r12,32 */
+	0x658c1100, /* oris r12,r12,4352 */
+	0x618c10f8, /* ori r12,r12,4344 */
+	0x4bffef3c, /* b 0x11000020 */
+	0xe981ff40, /* back from there: ld r12,-192(r1) */
+	0x7d8803a6, /* mtlr r12 */
+	0xe961fff0, /* ld r11,-16(r1) */
+	0x48000024, /* b 0x11001118 */
+	0x00000005, /* info.id */
+	0xffffff5c, /* info.resume */
+	0xfffffff0, /* info.bypass */
+	0xffffffcc, /* info.leave */
+	0x00000000, /* info.watch */
+	0x00000000, /* info.spare */
+	0x00000000, /* 0 */
+	0x00000000, /* 0 */
+	0x7c0802a6, /* B: mflr r0 */
+	0x4afffee8, /* b 0x10001004 */
+};
+
+Test(powerpc_emit, counts_in_few_instructions)
+{
+	struct isa_detour detour;
+
+	cr_assert_eq(emit(MODE_COUNT, &one, ID, AT, &detour), 0);
+	cr_expect_eq(detour.size, sizeof(counting));
+	cr_expect_eq(detour.ret, 23 * 4);
+	cr_expect_eq(detour.body, 68 * 4 + 8);
+	for (size_t i = 0; i < sizeof(counting) / 4; i++) {
+		uint32_t word;
+
+		memcpy(&word, out + 4 * i, 4);
+		cr_expect_eq(word, counting[i], "word %zu is %08x", i, word);
+	}
+}
+
+/* ---- unwind rows ---- */
+
+enum where { IN_SHADOW, IN_LR, KEPT };
+
+struct rows {
+	uint8_t where[256]; /* enum where, per word */
+	uint16_t cfa[256];  /* r1 + this */
+};
+
+/* Follow the instructions that the port uses; whatever else there is fails the test. */
+static void read_rows(const struct isa_range *range, struct rows *rows)
+{
+	uint8_t where = IN_SHADOW;
+	uint16_t cfa = 0;
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; i <= range->cfi_len;) {
+		bool last = i == range->cfi_len;
+		uint8_t op = last ? 0 : range->cfi[i++];
+		uint32_t to = at;
+
+		if (last)
+			to = range->size / 4;
+		else if (op >> 6 == 1)
+			to += op & 0x3f;
+		else if (op == 2) /* advance_loc1 */
+			to += range->cfi[i++];
+		for (; at < to; at++) {
+			cr_assert_lt(at, 256);
+			rows->where[at] = where;
+			rows->cfa[at] = cfa;
+		}
+		if (last)
+			return;
+		if (op >> 6 == 1 || op == 2 || op == 0x0a) /* remember_state */
+			continue;
+		switch (op) {
+		case 0x05: /* offset_extended r65, 24 * -8 */
+			cr_assert_eq(range->cfi[i], 65);
+			cr_assert_eq(range->cfi[i + 1], 24);
+			i += 2;
+			where = KEPT;
+			break;
+		case 0x08: /* same_value r65 */
+			cr_assert_eq(range->cfi[i++], 65);
+			where = IN_LR;
+			break;
+		case 0x0b: /* restore_state */
+			where = IN_SHADOW;
+			cfa = 0;
+			break;
+		case 0x0e: /* def_cfa_offset */
+			cfa = range->cfi[i] & 0x7f;
+			if (range->cfi[i++] & 0x80)
+				cfa |= (uint16_t)(range->cfi[i++] << 7);
+			break;
+		default:
+			cr_assert_fail("unexpected instruction %02x", op);
+		}
+	}
+}
+
+static uint32_t word_at(const uint8_t *bytes, uint32_t i)
+{
+	uint32_t word;
+
+	memcpy(&word, bytes + 4 * i, 4);
+	return word;
+}
+
+#define MFLR(word)  (((word)&0xfc1fffff) == 0x7c0802a6)
+#define MTLR(word)  (((word)&0xfc1fffff) == 0x7c0803a6)
+#define BCTRL	    0x4e800421u
+#define LD_KEPT	    0xe981ff40u /* ld r12,-192(r1) */
+#define STDU	    0xf821ff01u /* stdu r1,-256(r1) */
+#define ADDI	    0x38210100u /* addi r1,r1,256 */
+
+Test(powerpc_emit, has_true_rows_at_every_instruction)
+{
+	for (int kind = 0; kind < 8; kind++) {
+		struct isa_site site = one;
+		struct isa_detour detour;
+		struct rows rows;
+
+		site.scratch_in = kind & 1;
+		site.entry_only = kind & 2;
+		cr_assert_eq(emit(kind & 4 ? MODE_PROFILE : MODE_COUNT, &site, ID, AT, &detour), 0);
+		cr_assert_eq(detour.ranges[0].start, 0);
+		cr_assert_eq(detour.ranges[0].cie, CIE_DETOUR);
+		read_rows(&detour.ranges[0], &rows);
+		for (uint32_t i = 0; i < detour.ranges[0].size / 4; i++) {
+			uint32_t word = word_at(out, i);
+
+			cr_expect_eq(rows.cfa[i], 0, "%d: word %u", kind, i);
+			/* LR may be used only where it is said to hold the return address. */
+			if (MFLR(word) || word == 0x4e800020)
+				cr_expect_eq(rows.where[i], IN_LR, "%d: word %u", kind, i);
+			if (word == LD_KEPT)
+				cr_expect_eq(rows.where[i], KEPT, "%d: word %u", kind, i);
+			if (MTLR(word) && i + 1 < detour.ranges[0].size / 4)
+				cr_expect_eq(rows.where[i + 1], IN_LR, "%d: word %u", kind, i);
+		}
+		if (site.entry_only) {
+			cr_expect_eq(detour.ret, 0);
+			continue;
+		}
+		cr_expect_eq(rows.where[0], IN_LR);
+		/* at the call, which is where unwinders look, and at the return point */
+		cr_expect_eq(rows.where[detour.ret / 4 - 1], IN_SHADOW, "%d", kind);
+		cr_expect_eq(rows.where[detour.ret / 4], IN_SHADOW, "%d", kind);
+	}
+}
+
+Test(powerpc_emit, has_true_rows_in_the_stubs)
+{
+	struct isa_detour detour;
+	struct rows rows;
+	uint16_t cfa = 0;
+
+	cr_assert_eq(emit(MODE_COUNT, &one, ID, AT, &detour), 0);
+	cr_expect_eq(shared_ranges[0].start, common.personality);
+	cr_expect_eq(shared_ranges[0].cie, CIE_PLAIN);
+	cr_expect_eq(shared_ranges[0].cfi_len, 0);
+	cr_expect_eq(shared_ranges[1].cie, CIE_SHADOW);
+	read_rows(&shared_ranges[1], &rows);
+	for (uint32_t i = 0; i < shared_ranges[1].size / 4; i++) {
+		uint32_t at = shared_ranges[1].start + 4 * i, word = word_at(shared + at, 0);
+
+		cr_expect_eq(rows.cfa[i], cfa, "word %u", i);
+		if (at == common.slow_entry)
+			cr_expect_eq(rows.where[i], IN_LR);
+		if (at == common.slow_exit || at == common.pad)
+			cr_expect_eq(rows.where[i], IN_SHADOW);
+		cfa = word == STDU ? 256 : word == ADDI ? 0 : cfa;
+		if (word == BCTRL) { /* libgcc looks for this at the return address */
+			cr_expect_eq(word_at(shared + at, 1), 0xe8410018, "word %u", i);
+			cr_expect_neq(rows.where[i], IN_LR, "word %u", i);
+		}
+	}
+}
+
+Test(powerpc_emit, moves_the_rows_of_the_function)
+{
+	static const uint8_t initial[] = { 0x0c, 1, 0 }, behind[] = { 0x0e, 32 };
+	const struct isa_cfi cfi[] = { { 0, 3, initial }, { 4, 2, behind } };
+	struct isa_detour detour;
+	struct isa_emit in = { .env = &env, .common = &common, .module = &module, .func = &func,
+		.site = &one, .bias = BIAS, .id = ID, .at = AT, .cfi = cfi, .ncfi = 2 };
+
+	cr_assert_eq(emit(MODE_COUNT, &one, ID, AT, &detour), 0);
+	cr_assert_eq(isa_powerpc.emit(&in, out, &detour), 0);
+	cr_assert_eq(detour.nranges, 2);
+	cr_expect_eq(detour.ranges[1].start, detour.body);
+	cr_expect_eq(detour.ranges[1].size, 8);
+	cr_expect_eq(detour.ranges[1].cie, CIE_PLAIN);
+	cr_expect_eq(detour.ranges[1].cfi_len, 6);
+	cr_expect_arr_eq(detour.ranges[1].cfi, ((uint8_t[]){ 0x0c, 1, 0, 0x41, 0x0e, 32 }), 6);
+}
+
+/* ---- limits ---- */
+
+Test(powerpc_emit, takes_any_function_id)
+{
+	static const uint32_t ids[] = { 0, 1, 511, 512, 0x7fff, 0x8000, 0x12345, 0x1ffffff };
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+		for (int mode = MODE_COUNT; mode <= MODE_PROFILE; mode++) {
+			struct isa_detour detour;
+
+			cr_assert_eq(emit((enum detour_mode)mode, &one, ids[i], AT, &detour), 0);
+			cr_expect_leq(detour.size, isa_powerpc.detour_max);
+		}
+}
+
+Test(powerpc_emit, goes_only_where_branches_reach)
+{
+	static const struct {
+		int64_t at; /* from the function */
+		bool reached;
+	} rows[] = {
+		{ 0x1ff0000, true }, { 0x2000000, false }, { -0x1ff0000, true }, { -0x2010000, false }
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		uint64_t site = FUNC + BIAS, at = site + (uint64_t)rows[i].at;
+		struct isa_emit in = { .module = &module, .func = &func, .site = &one, .bias = BIAS,
+			.at = at };
+		struct isa_patch patches[2];
+		uint32_t word;
+
+		/* the way back */
+		struct isa_detour detour;
+		struct isa_emit whole = { .env = &env, .common = &common, .module = &module,
+			.func = &func, .site = &one, .bias = BIAS, .id = ID, .at = at };
+
+		emit(MODE_COUNT, &one, ID, AT, &detour);
+		common.base = at;
+		cr_expect_eq(isa_powerpc.emit(&whole, out, &detour), rows[i].reached ? 0 : -ERANGE,
+			"from %lx", rows[i].at);
+		/* and there */
+		cr_assert_eq(isa_powerpc.patch(&in, patches), rows[i].reached ? 1 : -ERANGE);
+		if (!rows[i].reached)
+			continue;
+		memcpy(&word, patches[0].bytes, 4);
+		cr_expect_eq(patches[0].addr, site);
+		cr_expect_eq(patches[0].len, 4);
+		cr_expect_eq(word, 0x48000000 | ((uint32_t)rows[i].at & 0x3fffffc));
+	}
+}
+
+/* Two words: to the detour, and back. */
+Test(powerpc_emit, hops_by_way_of_an_island)
+{
+	const struct isa_site site = { .choice = SITE_ISLAND, .len = 4, .hop = FUNC + 0x1000000 };
+	struct isa_emit in = { .env = &env, .common = &common, .module = &module, .func = &func,
+		.site = &site, .bias = BIAS, .id = ID, .at = FUNC + BIAS + 0x2800000 };
+	struct isa_patch patches[2];
+	struct isa_detour detour;
+
+	emit(MODE_COUNT, &one, ID, AT, &detour);
+	common.base = in.at;
+	cr_assert_eq(isa_powerpc.emit(&in, out, &detour), 0);
+	cr_expect_eq(word_at(out + detour.body, 1),
+		0x48000000 | ((uint32_t)(FUNC + BIAS + 0x1000004 - (in.at + detour.body + 4))
+				     & 0x3fffffc));
+	cr_assert_eq(isa_powerpc.patch(&in, patches), 2);
+	cr_expect_eq(patches[0].addr, FUNC + BIAS + 0x1000000);
+	cr_expect_eq(patches[0].len, 8);
+	cr_expect_eq(word_at(patches[0].bytes, 0), 0x49800000); /* b .+0x1800000 */
+	cr_expect_eq(word_at(patches[0].bytes, 1), 0x4b000000); /* b .-0x1000000 */
+	cr_expect_eq(patches[1].addr, FUNC + BIAS);
+	cr_expect_eq(patches[1].len, 4);
+	cr_expect_eq(word_at(patches[1].bytes, 0), 0x49000000); /* b .+0x1000000 */
+	in.at += 0x1000000;
+	cr_expect_eq(isa_powerpc.patch(&in, patches), -ERANGE);
+}
+
+Test(powerpc_cie, looks_for_the_return_address_of_the_stack_pointer)
+{
+	uint8_t bytes[512];
+	size_t size = isa_powerpc.cie(CIE_SHADOW, 0x1234, bytes, sizeof(bytes));
+
+	cr_assert_gt(size, 7);
+	cr_expect_arr_eq(bytes, ((uint8_t[]){ 0x0c, 1, 0, 0x10, 65 }), 5); /* CFA = r1 + 0; LR at */
+	cr_expect_eq((bytes[5] & 0x7fu) + (bytes[6] << 7), size - 7);
+	cr_expect_arr_eq(bytes + 7, ((uint8_t[]){ 0x08, 0, 0x1c }), 3); /* slot = CFA - 0 */
+	cr_expect_eq(isa_powerpc.cie(CIE_DETOUR, 0x1234, bytes, sizeof(bytes)), size);
+	cr_expect_eq(isa_powerpc.cie(CIE_SHADOW, 0x1234, bytes, size - 1), 0);
+	cr_expect_eq(isa_powerpc.cie(CIE_PLAIN, 0x1234, bytes, 3), 3);
+	cr_expect_eq(isa_powerpc.cie(CIE_PLAIN, 0x1234, bytes, 2), 0);
+}
