@@ -2,7 +2,7 @@
 #include "late.h"
 #include "record.h"
 #include "../arch/sys.h"
-#include "../rethook/shadow.h"
+#include "../rethook/thread.h"
 #include "../trampolines/patch.h"
 #include <link.h>
 
@@ -196,16 +196,28 @@ static void trace_new(void)
 	arena_free(&arena);
 }
 
+/*
+ * Signals wait: their handlers' calls would not be recorded meanwhile, and one might leave by a
+ * longjmp.
+ */
 ARCH_ALIGNS_STACK void late_changed(void)
 {
+	uint64_t signals;
+
 	if (!late.loader || late.busy || late.loader->r_state != RT_CONSISTENT)
 		return;
-	if (!shadow_pause(true)) {
-		late.loader = NULL; /* sealed, or no memory at all */
+	if (shadow_hooks.sealed) {
+		late.loader = NULL;
 		return;
 	}
-	late.busy = true;
-	trace_new();
-	late.busy = false;
-	shadow_pause(false);
+	thread_block_signals(&signals);
+	if (shadow_pause(true)) {
+		late.busy = true;
+		trace_new();
+		late.busy = false;
+		shadow_pause(false);
+	} else {
+		give_up("no memory");
+	}
+	thread_restore_signals(&signals);
 }

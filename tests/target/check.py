@@ -87,7 +87,8 @@ class Program:
         for library in self.header["library"]:
             name, *options = library.split()
             path = os.path.join(self.dir, os.path.splitext(name)[0] + ".so")
-            self.compile([*common, *options, "-shared", "-fPIC"], [f"{HERE}/{name}"], path, [])
+            language = ["-x", "c"] if name.endswith(".c") else []  # of a C++ program, too
+            self.compile([*common, *options, "-shared", "-fPIC", *language], [f"{HERE}/{name}"], path, [])
 
     def compile(self, command, sources, target, late):
         """Unless it is there already, newer than its sources and made by the same command."""

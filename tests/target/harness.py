@@ -28,14 +28,15 @@ class Missing(Exception):
 class Run:
     """What one run of a program left behind."""
 
-    def __init__(self, command, env, work, stdin=b"", timeout=120, limits=(), setup=None):
+    def __init__(self, command, env, work, stdin=b"", timeout=120, limits=(), setup=None,
+                 processors=1):
         os.makedirs(work)
         if setup:
             setup(work)
         with subprocess.Popen(
             command, cwd=work, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, start_new_session=True,
-            preexec_fn=lambda: set_limits([*limits, ("cpu", 2 * timeout)]),
+            preexec_fn=lambda: set_limits([*limits, ("cpu", 2 * timeout * processors)]),
         ) as process:
             self.pid = process.pid
             try:
