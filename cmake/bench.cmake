@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: MIT
 # ftr-bench and the functions that it calls, which are in a library of their own so that they can
-# be traced while ftr-bench itself is not. Its assembly is written for x86_64 only.
-if(NOT FTR_PORT STREQUAL x86_64)
-  return()
-endif()
+# be traced while ftr-bench itself is not.
 
 set(dir ${PROJECT_SOURCE_DIR}/tools/bench)
 find_package(Threads REQUIRED)
 
-add_library(ftr-bench-target SHARED ${dir}/target.c ${dir}/target_x86_64.S)
+add_library(ftr-bench-target SHARED ${dir}/target.c ${dir}/target_${FTR_PORT}.S)
 # Calls inside the library are direct, and fib is not turned into half a loop.
 target_compile_options(ftr-bench-target PRIVATE $<$<COMPILE_LANGUAGE:C>:-O2;-fno-optimize-sibling-calls>)
 target_link_options(ftr-bench-target PRIVATE -Wl,-Bsymbolic)
 target_link_libraries(ftr-bench-target PRIVATE ftr_warnings)
 
 add_executable(ftr-bench ${dir}/main.c ${dir}/child.c ${dir}/children.c ${dir}/print.c ${dir}/rows.c ${dir}/measure.c ${dir}/uprobe.c
-  ${dir}/counts.c ${dir}/pool.c ${dir}/returns_x86_64.S arch/mem.c arch/sys.c)
+  ${dir}/counts.c ${dir}/pool.c ${dir}/returns_${FTR_PORT}.S arch/mem.c arch/sys.c)
 target_compile_options(ftr-bench PRIVATE $<$<COMPILE_LANGUAGE:C>:${loops}>)
 target_compile_definitions(ftr-bench PRIVATE FTR_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 target_link_libraries(ftr-bench PRIVATE ftr_warnings ftr-bench-target Threads::Threads)

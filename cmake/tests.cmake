@@ -123,6 +123,13 @@ foreach(suite target real unwind faults soak)
   endif()
 endforeach()
 
+# What a call costs, in instructions: exact, so with limits.
+if(CMAKE_CROSSCOMPILING)
+  add_test(NAME count
+    COMMAND python3 ${PROJECT_SOURCE_DIR}/tests/qemu/count.py --build ${PROJECT_BINARY_DIR})
+  set_tests_properties(count PROPERTIES LABELS count TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()
+
 # What the library shows of itself, and what it asks for.
 add_test(NAME library COMMAND sh ${PROJECT_SOURCE_DIR}/tests/library.sh $<TARGET_FILE:ftr>)
 if(TARGET ftr-bench)

@@ -24,6 +24,7 @@ struct row {
 	const char *function_name; /* its symbol */
 	uint32_t calls; /* of it in a round */
 	uint32_t threads;
+	bool entry_only; /* the function reads its return address: its return is not hooked */
 	bool traced_too; /* measured in every world, else in the plain one only */
 	enum probe_kind probe; /* a probe of the kernel to put on the function */
 };

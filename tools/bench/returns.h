@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See returns_x86_64.S. */
+/* See returns_CPU.S. */
 #ifndef TOOLS_BENCH_RETURNS_H
 #define TOOLS_BENCH_RETURNS_H
 

@@ -4,7 +4,22 @@
 #include "returns.h"
 #include "target.h"
 
-static BENCH_LOOP(loop_clock, BENCH_USE(__builtin_ia32_rdtsc())) static BENCH_LOOP(
+/* The counter that detours read. */
+static uint64_t read_clock(void)
+{
+#if defined(__x86_64__)
+	return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+	uint64_t ticks;
+
+	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
+	return ticks;
+#else
+	return __builtin_ppc_get_timebase();
+#endif
+}
+
+static BENCH_LOOP(loop_clock, BENCH_USE(read_clock())) static BENCH_LOOP(
 	loop_swap, returns_swap()) static BENCH_LOOP(loop_own,
 	returns_stack()) static BENCH_LOOP(loop_list, returns_list())
 
@@ -22,7 +37,12 @@ static BENCH_LOOP(loop_clock, BENCH_USE(__builtin_ia32_rdtsc())) static BENCH_LO
 		{.name = "nop", TARGET(nop, 1, 1), .traced_too = true},
 		{.name = "push", TARGET(push, 1, 1), .traced_too = true},
 		{.name = "ret", TARGET(ret, 1, 1), .traced_too = true},
+		{.name = "nop-only", TARGET(nop_only, 1, 1), .traced_too = true, .entry_only = true},
+		{.name = "push-only", TARGET(push_only, 1, 1), .traced_too = true,
+			.entry_only = true},
+#ifdef __x86_64__
 		{.name = "nop5", TARGET(nop5, 1, 1), .traced_too = true},
+#endif
 		{.name = "empty-2", TARGET(empty, 1, 2), .traced_too = true},
 
 		{.name = "swap", .loop = loop_swap, .calls = 1, .threads = 1},
@@ -34,10 +54,14 @@ static BENCH_LOOP(loop_clock, BENCH_USE(__builtin_ia32_rdtsc())) static BENCH_LO
 		{.name = "uprobe-nop", TARGET(nop, 1, 1), .probe = PROBE_ENTRY},
 		{.name = "uprobe-push", TARGET(push, 1, 1), .probe = PROBE_ENTRY},
 		{.name = "uprobe-ret", TARGET(ret, 1, 1), .probe = PROBE_ENTRY},
+#ifdef __x86_64__
 		{.name = "uprobe-nop5", TARGET(nop5, 1, 1), .probe = PROBE_ENTRY},
+#endif
 		{.name = "uretprobe-nop", TARGET(nop, 1, 1), .probe = PROBE_RETURN},
 		{.name = "uretprobe-push", TARGET(push, 1, 1), .probe = PROBE_RETURN},
 		{.name = "uretprobe-ret", TARGET(ret, 1, 1), .probe = PROBE_RETURN},
+#ifdef __x86_64__
 		{.name = "uretprobe-nop5", TARGET(nop5, 1, 1), .probe = PROBE_RETURN},
+#endif
 };
 const size_t nrows = sizeof(rows) / sizeof(rows[0]);

@@ -31,4 +31,8 @@ BENCH_LOOP(loop_fib, BENCH_USE(ftr_bench_fib(FIB_N)))
 BENCH_LOOP(loop_nop, ftr_bench_nop())
 BENCH_LOOP(loop_push, ftr_bench_push())
 BENCH_LOOP(loop_ret, ftr_bench_ret())
+BENCH_LOOP(loop_nop_only, ftr_bench_nop_only())
+BENCH_LOOP(loop_push_only, ftr_bench_push_only())
+#ifdef __x86_64__
 BENCH_LOOP(loop_nop5, ftr_bench_nop5())
+#endif

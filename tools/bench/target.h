@@ -21,7 +21,11 @@ long ftr_bench_fib(long n);
 void ftr_bench_nop(void);
 void ftr_bench_push(void);
 void ftr_bench_ret(void);
+void ftr_bench_nop_only(void); /* entry only */
+void ftr_bench_push_only(void);
+#ifdef __x86_64__
 void ftr_bench_nop5(void);
+#endif
 
 #define BENCH_USE(value) __asm__ volatile("" : : "r"(value))
 #define BENCH_LOOP(name, body)                                                                     \
@@ -39,6 +43,8 @@ void loop_fib(uint64_t rounds);
 void loop_nop(uint64_t rounds);
 void loop_push(uint64_t rounds);
 void loop_ret(uint64_t rounds);
+void loop_nop_only(uint64_t rounds);
+void loop_push_only(uint64_t rounds);
 void loop_nop5(uint64_t rounds);
 
 #endif
