@@ -329,21 +329,33 @@ static unsigned add_base(struct emitter *e, unsigned rn, uint64_t number, unsign
 #define LOAD_REACH (4095 * 8 - 64) /* ldr, str */
 #define PAIR_REACH (63 * 8 - 64)   /* ldp, stp */
 
-/*
- * x16 = this thread's mirror, x17 = its records, x@tp = what thread words are at; returns at which
- * offset. Slow where there are none yet, and in a task whose thread pointer leads to memory that
- * libc has not set up. The mirror is valid where there are records.
- */
-static unsigned load_thread(struct emitter *e, struct labels *l, unsigned tp)
+/* x16 = this thread's mirror, x17 = the address of the word that leads to its records, x@tp = what
+ * thread words are at; returns at which offset. */
+static unsigned load_thread(struct emitter *e, unsigned tp)
 {
 	unsigned offset;
 
 	put(e, MRS_TPIDR | tp);
 	offset = add_base(e, tp, (uint64_t)e->env->tls_mirror, PAIR_REACH);
 	pair(e, LOAD_PAIR, X16, X17, tp, (int)offset);
-	slow_if(e, l, CBZ, X17);
+	return offset;
+}
+
+/* x17 = the records. Slow where there are none yet; where there are, the mirror is valid. */
+static void load_records(struct emitter *e, struct labels *l)
+{
 	load(e, X17, X17, 0);
 	slow_if(e, l, CBZ, X17);
+}
+
+/* The same at an entry, which may be one in a task whose thread pointer leads to memory that libc
+ * has not set up. No call returns there that was not made there. */
+static unsigned load_at_entry(struct emitter *e, struct labels *l, unsigned tp)
+{
+	unsigned offset = load_thread(e, tp);
+
+	slow_if(e, l, CBZ, X17);
+	load_records(e, l);
 	return offset;
 }
 
@@ -368,7 +380,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	unsigned words, record;
 
 	save(e, X9, X10);
-	words = load_thread(e, l, e->times ? X11 : X16);
+	words = load_at_entry(e, l, e->times ? X11 : X16);
 	place_entry(e);
 	load(e, X10, X16, OWNER);
 	slow_if(e, l, CBNZ, X10); /* a tail call, or left behind by a longjmp */
@@ -454,7 +466,8 @@ static void emit_times(struct emitter *e, unsigned words, struct unusual *u)
 	operate(e, SUB, X11, X12, X11, 0);
 	u->extremes[0] = branch_ahead(e, TBZ_SIGN | X11); /* as long as the longest */
 	operate(e, ADD, X9, X9, X12, 0);
-	u->extremes[1] = branch_ahead(e, TBNZ_SIGN | X9); /* as short as the shortest */
+	add_number(e, X9, X9, 1, 0);
+	u->extremes[1] = branch_ahead(e, TBNZ_SIGN | X9); /* shorter than the shortest */
 	u->back = e->p;
 	load(e, X9, X17, record + RECORD(depth));
 	sub_number(e, X9, X9, 1, 0);
@@ -485,7 +498,8 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	unsigned words;
 
 	save(e, X10, X9);
-	words = load_thread(e, l, e->times ? X11 : X16);
+	words = load_thread(e, e->times ? X11 : X16);
+	load_records(e, l);
 	if (e->times)
 		put(e, MRS_CNTVCT | X12); /* where there are no records it may be forbidden */
 	place_entry(e);
@@ -536,7 +550,7 @@ static uint8_t *emit_entry_only(struct emitter *e, const struct isa_emit *in, st
 	if (in->watch || in->id == ID_NONE) {
 		l->to_slow[l->nslow++] = branch_ahead(e, A64_B);
 	} else {
-		load_thread(e, l, X16);
+		load_at_entry(e, l, X16);
 		increment(e, X10, X17, place_record(e, in->id) + RECORD(calls));
 	}
 	l->bypass = e->p;

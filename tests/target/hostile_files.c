@@ -9,6 +9,7 @@
  * expect: new_function calls=1
  * expect: thread_main calls=10
  * expect: child:work calls=1
+ * needs: kernel
  * lost: possible
  */
 #define _GNU_SOURCE
