@@ -374,6 +374,32 @@ extern const unsigned arch_saved_return;
 uint64_t arch_trap_site(const void *context);
 void arch_set_pc(void *context, uint64_t pc);
 
+/*
+ * Replacing code that other threads may be executing. What is arch_code_unit bytes long is replaced
+ * by one store; what is longer, with arch_breakpoint over its first unit meanwhile. Is that allowed
+ * for @patch over the bytes @old?
+ */
+extern const uint8_t arch_code_unit;
+extern const uint8_t arch_breakpoint[];
+bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old);
+
+/*
+ * The stack pointer of code that a signal interrupted, if @words, the first of ARCH_SAVED_WORDS of
+ * some stack, is where the signal frame keeps it; else 0.
+ */
+#define ARCH_SAVED_WORDS 48
+uint64_t arch_saved_sp(const uint64_t *words);
+
+/*
+ * In a signal handler: is the state that of a system call which the signal has ended with EINTR, if
+ * a system call is right before the program counter? @state: the six arguments (the first one only
+ * where the CPU keeps it), stack pointer and program counter, as /proc/self/task/TID/syscall shows
+ * them. Then: make the call again once the handler returns.
+ */
+#define ARCH_CALL_STATE 8
+bool arch_ended_call(const void *context, uint64_t state[ARCH_CALL_STATE]);
+void arch_restart_call(void *context, long number, uint64_t first_argument);
+
 /* Where a signal handler returns to: rt_sigreturn(2). */
 void arch_signal_return(void);
 

@@ -3,7 +3,7 @@
 #include "demangle.h"
 #include "lsda.h"
 #include "runtimes.h"
-#include "trap.h"
+#include "../trampolines/trap.h"
 #include "watch.h"
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
 #include "record.h"
-#include "trap.h"
+#include "../trampolines/trap.h"
 #include "watch.h"
 #include "../arch/sys.h"
 #include "../rethook/mirror.h"

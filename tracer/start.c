@@ -4,7 +4,7 @@
 #include "late.h"
 #include "record.h"
 #include "session.h"
-#include "trap.h"
+#include "../trampolines/trap.h"
 #include <errno.h>
 
 /* Functions that may come later: */

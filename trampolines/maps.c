@@ -3,6 +3,8 @@
 #include "maps.h"
 #include "../arch/sys.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 
 /* Read a number and the character that must follow it. False: no number, too large, or no @end. */
@@ -147,4 +149,27 @@ const struct mapping *maps_named(const struct maps *maps, const char *path)
 		if (str_eq(maps->list[i].path, path))
 			return maps->list + i;
 	return NULL;
+}
+
+/* struct procmap_query of <linux/fs.h>, which is newer than many systems. */
+struct maps_query {
+	uint64_t size, flags, addr; /* in */
+	uint64_t lo, hi, vma_flags, page_size, offset, inode; /* out */
+	uint32_t major, minor, name_size, build_id_size;
+	uint64_t name, build_id;
+};
+#define MAPS_QUERY _IOWR('f', 17, struct maps_query)
+
+int maps_query(uint64_t addr, uint64_t *end)
+{
+	struct maps_query q = { .size = sizeof(q), .addr = addr };
+	int fd = sys_open("/proc/self/maps", O_RDONLY, 0);
+	long err = fd;
+
+	if (fd >= 0) {
+		err = sys_call(SYS_ioctl, fd, MAPS_QUERY, &q);
+		sys_close(fd);
+	}
+	*end = q.hi;
+	return err < 0 ? (int)err : 0;
 }

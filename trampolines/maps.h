@@ -33,6 +33,10 @@ int maps_parse(struct maps *maps, const char *text, struct arena *arena);
  * be read. */
 int maps_read(struct maps *maps, const char *path, struct arena *arena);
 
+/* The end of the mapping that holds @addr in this process, without reading all of them: since Linux
+ * 6.11. 0 or -errno. */
+int maps_query(uint64_t addr, uint64_t *end);
+
 /* The mapping that holds @addr, else the first one above it; NULL when there is none. */
 const struct mapping *maps_from(const struct maps *maps, uint64_t addr);
 

@@ -45,7 +45,7 @@ static bool patch_all_in_place(const struct isa_patch *patches, size_t n)
 	return true;
 }
 
-static bool patch_sorted(const struct isa_patch *patches, size_t n)
+bool patch_sorted(const struct isa_patch *patches, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		uint64_t end = patches[i].addr + patches[i].len;
@@ -210,7 +210,7 @@ static int patch_all(
 	return err;
 }
 
-static void patch_save(const struct isa_patch *patches, size_t n, struct isa_patch *old)
+void patch_save(const struct isa_patch *patches, size_t n, struct isa_patch *old)
 {
 	for (size_t i = 0; i < n; i++) {
 		old[i] = (struct isa_patch){ .addr = patches[i].addr, .len = patches[i].len };

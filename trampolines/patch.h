@@ -37,4 +37,8 @@ bool patch_mem_executes(void);
 int patch_store(const struct isa_patch *patches, size_t n, struct isa_patch *old,
 	const struct patch_how *how);
 
+/* For live.c: are they sorted and apart from each other; and keep what is in their places. */
+bool patch_sorted(const struct isa_patch *patches, size_t n);
+void patch_save(const struct isa_patch *patches, size_t n, struct isa_patch *old);
+
 #endif

@@ -2,6 +2,7 @@
 /* The half of the port that runs. */
 #define _GNU_SOURCE 1
 #include "a64.h"
+#include <errno.h>
 #include <ucontext.h>
 
 const struct isa *const arch_isa = &isa_arm64;
@@ -47,6 +48,49 @@ void arch_set_pc(void *context, uint64_t pc)
 	ucontext_t *uc = context;
 
 	uc->uc_mcontext.pc = pc;
+}
+
+const uint8_t arch_code_unit = 4;
+const uint8_t arch_breakpoint[] = { 0x00, 0x00, 0x20, 0xd4 }; /* brk #0 */
+
+/* B, BL, SVC, HVC, SMC, BRK, NOP: Arm ARM, on concurrent modification and execution. */
+static bool may_change(const uint8_t *code)
+{
+	uint32_t insn;
+
+	memcpy(&insn, code, sizeof(insn));
+	return (insn & 0x7c000000) == 0x14000000 || (insn & 0xff000000) == 0xd4000000
+		|| insn == 0xd503201f;
+}
+
+bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old)
+{
+	return patch->len == arch_code_unit && may_change(patch->bytes) && may_change(old);
+}
+
+/* struct sigcontext: sp, pc, pstate, then on the next 16 bytes the head of the FPSIMD record. */
+uint64_t arch_saved_sp(const uint64_t *words)
+{
+	return words[4] == 0x21046508001 ? words[0] : 0;
+}
+
+bool arch_ended_call(const void *context, uint64_t state[ARCH_CALL_STATE])
+{
+	const mcontext_t *mc = &((const ucontext_t *)context)->uc_mcontext;
+
+	memcpy(state, mc->regs, 6 * sizeof(*state));
+	state[6] = mc->sp;
+	state[7] = mc->pc;
+	return (int64_t)mc->regs[0] == -EINTR;
+}
+
+void arch_restart_call(void *context, long number, uint64_t first_argument)
+{
+	mcontext_t *mc = &((ucontext_t *)context)->uc_mcontext;
+
+	mc->regs[0] = first_argument;
+	mc->regs[8] = (uint64_t)number;
+	mc->pc -= 4; /* back to the svc */
 }
 
 /* Unwinders know a signal frame by these very instructions. */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE 1
 #include "powerpc.h"
 #include <asm/ptrace.h>
+#include <errno.h>
 #include <ucontext.h>
 
 const struct isa *const arch_isa = &isa_powerpc;
@@ -53,6 +54,54 @@ void arch_set_pc(void *context, uint64_t pc)
 	ucontext_t *uc = context;
 
 	uc->uc_mcontext.gp_regs[PT_NIP] = pc;
+}
+
+const uint8_t arch_code_unit = 4;
+const uint8_t arch_breakpoint[] = { 0x08, 0x00, 0xe0, 0x7f }; /* trap */
+
+/* Branches of I form and the preferred nop: Power ISA, Book II, 1.8.1, the "patch class". */
+static bool may_change(const uint8_t *code)
+{
+	uint32_t insn;
+
+	memcpy(&insn, code, sizeof(insn));
+	return (insn & 0xfc000000) == 0x48000000 || insn == 0x60000000;
+}
+
+bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old)
+{
+	return patch->len == arch_code_unit && may_change(patch->bytes) && may_change(old);
+}
+
+/* gp_regs: r1, then NIP, MSR (64-bit, user, little-endian), the trap's number. */
+uint64_t arch_saved_sp(const uint64_t *words)
+{
+	const uint64_t user = 0x8000000000004001;
+	bool is_msr = (words[PT_MSR - PT_R1] & user) == user;
+
+	return is_msr && words[PT_TRAP - PT_R1] < 0x1000 ? words[0] : 0;
+}
+
+/* sc says that it failed in CR0.SO; scv gives a negative result. */
+bool arch_ended_call(const void *context, uint64_t state[ARCH_CALL_STATE])
+{
+	const mcontext_t *mc = &((const ucontext_t *)context)->uc_mcontext;
+	int64_t result = (int64_t)mc->gp_regs[PT_R3];
+
+	for (unsigned i = 0; i < 6; i++)
+		state[i] = mc->gp_regs[PT_R3 + i];
+	state[6] = mc->gp_regs[PT_R1];
+	state[7] = mc->gp_regs[PT_NIP];
+	return result == -EINTR || (result == EINTR && mc->gp_regs[PT_CCR] & 0x10000000);
+}
+
+void arch_restart_call(void *context, long number, uint64_t first_argument)
+{
+	mcontext_t *mc = &((ucontext_t *)context)->uc_mcontext;
+
+	mc->gp_regs[PT_R0] = (unsigned long)number;
+	mc->gp_regs[PT_R3] = first_argument;
+	mc->gp_regs[PT_NIP] -= 4;
 }
 
 /* The kernel has handlers return to code of its own; this is for completeness. */

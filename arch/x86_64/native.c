@@ -2,6 +2,7 @@
 /* The half of the port that runs. */
 #define _GNU_SOURCE 1
 #include "x86.h"
+#include <errno.h>
 #include <ucontext.h>
 
 const struct isa *const arch_isa = &isa_x86_64;
@@ -47,6 +48,45 @@ void arch_set_pc(void *context, uint64_t pc)
 	ucontext_t *uc = context;
 
 	uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
+}
+
+const uint8_t arch_code_unit = 1;
+const uint8_t arch_breakpoint[] = { 0xcc };
+
+bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old)
+{
+	(void)patch;
+	(void)old;
+	return true;
+}
+
+/* sigcontext: rsp, rip, eflags, then cs (0x33 in 64-bit mode), gs and fs (0), ss. */
+uint64_t arch_saved_sp(const uint64_t *words)
+{
+	bool flags = (words[2] & 0xffffffffffc00202ull) == 0x202; /* bit 1 is always set, IF in user mode */
+	bool segments = (words[3] & 0xffffffffffffull) == 0x33;
+
+	return flags && segments ? words[0] : 0;
+}
+
+bool arch_ended_call(const void *context, uint64_t state[ARCH_CALL_STATE])
+{
+	static const uint8_t order[ARCH_CALL_STATE] = { REG_RDI, REG_RSI, REG_RDX, REG_R10, REG_R8,
+		REG_R9, REG_RSP, REG_RIP };
+	const greg_t *regs = ((const ucontext_t *)context)->uc_mcontext.gregs;
+
+	for (unsigned i = 0; i < ARCH_CALL_STATE; i++)
+		state[i] = (uint64_t)regs[order[i]];
+	return regs[REG_RAX] == -EINTR;
+}
+
+void arch_restart_call(void *context, long number, uint64_t first_argument)
+{
+	greg_t *regs = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+	regs[REG_RDI] = (greg_t)first_argument;
+	regs[REG_RAX] = number;
+	regs[REG_RIP] -= 2; /* back to the syscall instruction */
 }
 
 /* Unwinders and gdb know a signal frame by these very instructions. */

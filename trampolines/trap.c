@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "trap.h"
-#include "../arch/sys.h"
+#include "live.h"
+#include "signals.h"
 #include <errno.h>
-#include <signal.h>
 
 struct trap {
 	uint64_t site, detour;
@@ -12,29 +12,16 @@ static struct {
 	struct trap *list; /* sorted by site once the handler is installed */
 	size_t count, room;
 	struct arena arena;
+	struct signal_action program; /* what SIGTRAP is for the program */
 } traps;
-
-/* The kernel's struct sigaction: rt_sigaction(2). */
-struct action {
-	void (*handler)(int, siginfo_t *, void *);
-	uint64_t flags;
-	void (*restorer)(void);
-	uint64_t mask;
-};
-#define SA_RESTORER 0x04000000
-
-static long set_action(const struct action *action, struct action *old)
-{
-	return sys_call(SYS_rt_sigaction, SIGTRAP, action, old, 8);
-}
 
 bool trap_possible(void)
 {
-	struct action old = { 0 };
+	struct signal_action now = { 0 };
 	uint64_t blocked = 0;
 
-	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked, 8);
-	return !(blocked & 1ull << (SIGTRAP - 1)) && !set_action(NULL, &old) && !old.handler;
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked, sizeof(blocked));
+	return !(blocked & SIGNAL_BIT(SIGTRAP)) && !signal_look(SIGTRAP, &now) && !now.handler;
 }
 
 int trap_add(uint64_t site, uint64_t detour)
@@ -80,26 +67,36 @@ static uint64_t detour_of(uint64_t site)
 
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
-	uint64_t detour = detour_of(arch_trap_site(context));
-	struct action dfl = { 0 };
+	uint64_t site = arch_trap_site(context), detour;
+	bool executed = info->si_code > 0; /* not sent by somebody */
 
-	(void)info;
+	detour = executed ? detour_of(site) : 0;
 	if (detour) {
 		arch_set_pc(context, detour);
-		return;
+	} else if (executed && live_owns(site)) {
+		/* First: who looks at this thread must not find it behind the breakpoint. */
+		arch_set_pc(context, site);
+		live_wait(site);
+	} else {
+		signal_pass_on(&traps.program, signal, info, context);
 	}
-	/* Somebody else's: what would have happened without us. */
-	set_action(&dfl, NULL);
-	sys_call(SYS_tgkill, sys_getpid(), sys_gettid(), signal);
+}
+
+int trap_install(void)
+{
+	return signal_take(SIGTRAP, on_trap, &traps.program);
+}
+
+void trap_remove(void)
+{
+	if (!traps.count)
+		signal_give_back(SIGTRAP, on_trap, &traps.program);
 }
 
 int trap_ready(void)
 {
-	struct action action = { .handler = on_trap, .restorer = arch_signal_return,
-		.flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | SA_RESTART | SA_RESTORER };
-
 	if (!traps.count)
 		return 0;
 	mem_sort(traps.list, traps.count, sizeof(*traps.list), compare_sites);
-	return (int)set_action(&action, NULL);
+	return trap_install();
 }

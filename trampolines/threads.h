@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the other threads of this process are, found from outside and without stopping the
+ * program: /proc/self/task tells where a thread that sleeps will go on, and one that runs is asked
+ * by a signal to sleep for a moment.
+ */
+#ifndef TRAMPOLINES_THREADS_H
+#define TRAMPOLINES_THREADS_H
+
+#include "../arch/arch.h"
+#include "maps.h"
+
+/* What threads are asked by; libc's own, see threads.c. */
+#define SIGNAL_ASK 33
+
+/* Addresses [lo, hi). */
+struct code_range {
+	uint64_t lo, hi;
+};
+
+/*
+ * A search, by one thread, with all its signals blocked; one at a time in the process. The caller
+ * sets the first part, the rest is 0 in the beginning.
+ */
+struct threads {
+	struct arena *arena;
+	int mem; /* /proc/self/mem, open */
+	const struct code_range *ranges; /* sorted, apart from each other */
+	size_t nranges;
+
+	struct maps maps;
+	int *listed, *seen; /* ids, sorted; room for nroom */
+	size_t nlisted, nseen, nroom;
+	char *text;	 /* of a file in /proc */
+	uint64_t *words; /* of a stack */
+	bool strict;	 /* a thread may make no system calls but read, write and exit */
+	bool asked;	 /* threads were put to sleep */
+};
+
+/*
+ * A breakpoint kills a thread that blocks SIGTRAP: ask all that do, but the calling one, to sleep
+ * until threads_let_go(). From the next membarrier(2) on they execute nothing but our handler, in
+ * which they sleep. Notes also whether a thread may make no system calls.
+ * 0; -EBUSY: one cannot be asked; -EPERM; -ENOMEM.
+ */
+int threads_hold_deaf(struct threads *threads);
+
+/* Then: is there no other thread? */
+bool threads_alone(const struct threads *threads);
+
+/*
+ * Is no thread but the calling one in threads->ranges, nor will return there? Every thread is
+ * examined at a moment of its own after the call; one that was not there may come there later
+ * through the front door. What looks like a return address counts as one.
+ *
+ * 0; -EBUSY: one is, or could not be examined; -EPERM; -ENOMEM.
+ */
+int threads_outside(struct threads *threads);
+
+/* The same for the calling thread, whose stack is looked at from @frame on. */
+int threads_self_outside(struct threads *threads, const void *frame);
+
+/* Let those go on that were put to sleep, here or by threads_outside(). */
+void threads_let_go(struct threads *threads);
+
+/* Sleep while *@word is @value, at most so long (0: no limit); wake all who do, with another value. */
+void threads_sleep(const uint32_t *word, uint32_t value, unsigned microseconds);
+void threads_wake(uint32_t *word);
+void threads_pause(unsigned microseconds);
+
+#endif
