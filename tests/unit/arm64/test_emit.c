@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detours, by running them: small functions are called with random registers as they are, and once
+ * more patched. All that a caller or callee can see must be the same, vectors of every length
+ * included, and the calls be counted. The slow paths are the real ones of rethook/.
+ */
+#define _GNU_SOURCE 1
+#include "arch/arm64/a64.h"
+#include "rethook/mirror.h"
+#include "rethook/shadow.h"
+#include "support_random.h"
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#define AREA	 0x40000u
+#define DATA	 0x800u	  /* of a function's text: constants, and a helper behind them */
+#define HELPER	 0x900u
+#define COMMON	 0x10000u /* in the area */
+#define DETOUR	 0x20000u
+
+#define IDS    64
+#define ROUNDS 20
+#define SEED   20250406u
+#define BIAS   0x7000 /* run-time minus link-time addresses */
+
+/* ---- a processor's state, and a call with it ---- */
+
+struct cpu {
+	uint64_t regs[30]; /* x17 is lost before the call, x30 is the return address */
+	uint64_t nzcv, below; /* below: sp after the return minus sp before the call */
+	uint64_t arguments[2]; /* on the stack */
+	uint64_t fpcr, fpsr;
+	uint8_t vector[32][16];
+	uint8_t z[32][256], p[16][32], ffr[32]; /* of what there is of SVE */
+};
+
+void run_cpu(struct cpu *cpu, uint64_t function, uint64_t sve);
+__asm__(R"(
+	.arch armv8.5-a+sve
+	.text
+	.globl run_cpu
+	.type run_cpu, %function
+run_cpu:
+	stp x29, x30, [sp, #-160]!
+	stp x19, x20, [sp, #16]
+	stp x21, x22, [sp, #32]
+	stp x23, x24, [sp, #48]
+	stp x25, x26, [sp, #64]
+	stp x27, x28, [sp, #80]
+	stp d8, d9, [sp, #96]
+	stp d10, d11, [sp, #112]
+	stp d12, d13, [sp, #128]
+	stp d14, d15, [sp, #144]
+	sub sp, sp, #304			// 16 of arguments, then what is left behind
+	str x0, [sp, #272]
+	str x2, [sp, #280]
+	mov x9, sp
+	str x9, [sp, #288]
+	ldp x9, x10, [x0, #256]
+	stp x9, x10, [sp]
+	ldr x9, [x0, #240]
+	msr nzcv, x9
+	ldr x9, [x0, #272]
+	msr fpcr, x9
+	ldr x9, [x0, #280]
+	msr fpsr, x9
+	mov x17, x1
+	add x9, x0, #288
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	ldr q\n, [x9], #16
+	.endr
+	cbz x2, 1f
+	add x10, x9, #8192
+	ptrue p0.b
+	add x11, x10, #512
+	ldr p0, [x11]
+	wrffr p0.b
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	ldr z\n, [x9]
+	add x9, x9, #256
+	.endr
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	ldr p\n, [x10]
+	add x10, x10, #32
+	.endr
+1:
+	.irp n, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 0
+	ldr x\n, [x0, #8*\n]
+	.endr
+	blr x17
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29
+	str x\n, [sp, #16+8*\n]
+	.endr
+	ldr x0, [sp, #272]
+	mrs x9, nzcv
+	str x9, [x0, #240]
+	mrs x9, fpcr
+	str x9, [x0, #272]
+	mrs x9, fpsr
+	str x9, [x0, #280]
+	msr fpcr, xzr
+	ldr x10, [sp, #288]
+	mov x9, sp
+	sub x9, x9, x10
+	str x9, [x0, #248]
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29
+	ldr x9, [sp, #16+8*\n]
+	str x9, [x0, #8*\n]
+	.endr
+	ldp x9, x10, [sp]
+	stp x9, x10, [x0, #256]
+	add x9, x0, #288
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	str q\n, [x9], #16
+	.endr
+	ldr x2, [sp, #280]
+	cbz x2, 1f
+	add x10, x9, #8192
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	str z\n, [x9]
+	add x9, x9, #256
+	.endr
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	str p\n, [x10]
+	add x10, x10, #32
+	.endr
+	rdffr p0.b
+	str p0, [x10]
+1:
+	add sp, sp, #304
+	ldp x19, x20, [sp, #16]
+	ldp x21, x22, [sp, #32]
+	ldp x23, x24, [sp, #48]
+	ldp x25, x26, [sp, #64]
+	ldp x27, x28, [sp, #80]
+	ldp d8, d9, [sp, #96]
+	ldp d10, d11, [sp, #112]
+	ldp d12, d13, [sp, #128]
+	ldp d14, d15, [sp, #144]
+	ldp x29, x30, [sp], #160
+	ret
+	.size run_cpu, . - run_cpu
+)");
+
+_Static_assert(offsetof(struct cpu, nzcv) == 240 && offsetof(struct cpu, arguments) == 256
+		&& offsetof(struct cpu, fpcr) == 272 && offsetof(struct cpu, vector) == 288
+		&& offsetof(struct cpu, z) == 800 && offsetof(struct cpu, p) == 800 + 8192
+		&& offsetof(struct cpu, ffr) == 800 + 8192 + 512,
+	"run_cpu() knows the layout");
+
+static bool has_sve(void)
+{
+	return getauxval(AT_HWCAP) & A64_FEATURE_SVE;
+}
+
+static void randomize(struct cpu *cpu)
+{
+	static uint64_t words[sizeof(*cpu) / 8];
+
+	for (size_t i = 0; i < sizeof(words) / 8; i++)
+		words[i] = random64();
+	memcpy(cpu, words, sizeof(words));
+	cpu->regs[0] &= 1; /* what some functions branch on */
+	cpu->nzcv &= 0xf0000000;
+	cpu->fpcr = cpu->fpcr & 0x00c00000; /* the rounding mode */
+	cpu->fpsr = cpu->fpsr & 0x0800009f;
+	/* ffr holds what loads leave: ones, then zeros */
+	for (size_t i = 0; i < sizeof(cpu->ffr); i++)
+		cpu->ffr[i] = i < 4 ? 0xff : 0;
+}
+
+/* ---- the functions ---- */
+
+struct row {
+	const char *name;
+	uint32_t code[6];
+	uint8_t choice, offset;
+	bool scratch_in, sve;
+};
+
+#define RET 0xd65f03c0
+
+static const struct row rows[] = {
+	{ "ret", { RET }, SITE_ONE },
+	{ "nop", { 0xd503201f, 0x91000400, RET }, SITE_NOPS },
+	{ "stp", { 0xa9bf7bfd, 0x910003fd, 0xa8c17bfd, RET }, SITE_ONE },
+	{ "bti c; stp", { 0xd503245f, 0xa9bf7bfd, 0xa8c17bfd, RET }, SITE_ONE, 4 },
+	{ "paciasp; stp", { 0xd503233f, 0xa9bf7bfd, 0xa8c17bfd, 0xd50323bf, RET }, SITE_ONE, 4 },
+	{ "pacibsp; stp", { 0xd503237f, 0xa9bf7bfd, 0xa8c17bfd, 0xd50323ff, RET }, SITE_ONE, 4 },
+	{ "paciasp; nop; retaa", { 0xd503233f, 0xd503201f, 0xd65f0bff }, SITE_NOPS, 4 },
+	{ "ldr x0, literal", { 0x58004000, RET }, SITE_ONE },
+	{ "ldr q0, literal", { 0x9c004000, RET }, SITE_ONE },
+	{ "adr", { 0x10004000, RET }, SITE_ONE },
+	{ "adrp", { 0xb0000000, RET }, SITE_ONE },
+	{ "b helper", { 0x14000240 }, SITE_ONE },
+	{ "cbz x0", { 0xb4000040, 0x91000400, RET }, SITE_ONE },
+	{ "tbnz x0, #0", { 0x37000040, 0x91000400, RET }, SITE_ONE },
+	{ "b.eq: flags come in", { 0x54000040, 0x91000400, RET }, SITE_ONE },
+	{ "adcs: flags come in and are returned", { 0xba010000, RET }, SITE_ONE },
+	{ "ldr x0, [sp]", { 0xf94003e0, RET }, SITE_ONE },
+	{ "mov x0, x16: it comes in", { 0xaa1003e0, 0x91000610, RET }, SITE_ONE, 0, true },
+	{ "fadd", { 0x4e21d400, RET }, SITE_ONE },
+	{ "add z0, z0, z31", { 0x04bf0000, RET }, SITE_ONE, .sve = true },
+	{ "and p0, p1/z, p2, p3", { 0x25034440, RET }, SITE_ONE, .sve = true },
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static const uint32_t helper[] = { 0x91000400, RET }; /* add x0, x0, #1 */
+
+static uint8_t *area;
+static struct func_record records[4][IDS];
+static int attached;
+static unsigned slow_entries, slow_exits;
+static struct isa_env env;
+static struct isa_common common;
+static struct isa_range common_ranges[4];
+
+static bool attach(struct shadow_thread *t)
+{
+	__atomic_store_n(&t->records[0], (uint64_t)records[attached++ % 4], __ATOMIC_RELEASE);
+	return false;
+}
+
+static void nothing(struct shadow_thread *t)
+{
+	(void)t;
+}
+
+static void lost_call(void)
+{
+	cr_assert_fail("a call is lost");
+}
+
+static bool borrowed(void)
+{
+	return false;
+}
+
+/* What a system call may do to the vectors. */
+static void lose_vectors(void)
+{
+	if (has_sve())
+		__asm__ volatile(R"(
+			.arch_extension sve
+			.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+			mov v\n\().16b, v\n\().16b
+			pfalse p\n\().b
+			.endr
+			.irp n, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+			mov v\n\().16b, v\n\().16b
+			.endr
+			wrffr p0.b
+		)" : : : "memory");
+}
+
+static void slow_entry(struct slow_frame *f)
+{
+	slow_entries++;
+	lose_vectors();
+	shadow_slow_entry(f);
+}
+
+static void slow_exit(struct slow_frame *f)
+{
+	slow_exits++;
+	lose_vectors();
+	shadow_slow_exit(f);
+}
+
+static int64_t tls(const void *variable)
+{
+	return (int64_t)((uintptr_t)variable - arch_thread_pointer());
+}
+
+static void flush(uint64_t from, uint64_t size)
+{
+	__builtin___clear_cache((char *)from, (char *)(from + size));
+}
+
+static void begin(enum detour_mode mode)
+{
+	random_state = SEED;
+	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		0);
+	cr_assert_neq(area, MAP_FAILED);
+	shadow_hooks = (struct shadow_hooks){ .mode = mode, .attach = attach, .renew = nothing,
+		.lost_call = lost_call, .borrowed = borrowed };
+	mirror_setup(mode);
+	env = (struct isa_env){ .mode = mode, .mask = shadow_root.mask,
+		.features = getauxval(AT_HWCAP), .tls_mirror = tls(&shadow_words.mirror),
+		.tls_records = tls(&shadow_words.records),
+		.tls_current = tls(&shadow_words.current), .slow_entry = (uint64_t)slow_entry,
+		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
+		.slow_release = (uint64_t)shadow_slow_release };
+	a64_emit_common(&env, (uint64_t)area + COMMON, area + COMMON, &common, common_ranges);
+	cr_assert_leq(common.size, isa_arm64.common_max);
+	shadow_add_image((uint64_t)area + DETOUR, (uint64_t)area + AREA,
+		common.base + common.pad);
+}
+
+struct traced {
+	struct isa_text text;
+	struct isa_func func;
+	struct isa_site site;
+	struct isa_module module;
+	struct isa_emit in;
+	struct isa_detour detour;
+	uint64_t start; /* where it runs */
+};
+
+/* Put row @r's function into the area and describe it. */
+static void place(struct traced *t, const struct row *r, uint32_t id)
+{
+	uint64_t link = (uint64_t)area - BIAS;
+
+	memset(t, 0, sizeof(*t));
+	memset(area, 0, COMMON);
+	memcpy(area, r->code, sizeof(r->code));
+	for (size_t i = 0; i < 32; i++)
+		area[DATA + i] = (uint8_t)(i * 11);
+	memcpy(area + HELPER, helper, sizeof(helper));
+	t->start = (uint64_t)area;
+	flush(t->start, COMMON);
+	t->text = (struct isa_text){ area, link, COMMON };
+	t->func = (struct isa_func){ .start = link, .end = link + sizeof(r->code),
+		.limit = link + DATA };
+	t->site = (struct isa_site){ .choice = r->choice, .scratch_in = r->scratch_in,
+		.offset = r->offset, .len = 4 };
+	t->module = (struct isa_module){ .isa = &isa_arm64, .texts = &t->text, .ntexts = 1,
+		.funcs = &t->func, .nfuncs = 1 };
+	t->in = (struct isa_emit){ .env = &env, .common = &common, .module = &t->module,
+		.func = &t->func, .site = &t->site, .bias = BIAS, .id = id,
+		.at = (uint64_t)area + DETOUR };
+}
+
+static void emit(struct traced *t, const char *name)
+{
+	int err = a64_emit(&t->in, area + (t->in.at - (uint64_t)area), &t->detour);
+
+	cr_assert_eq(err, 0, "%s: emit says %d", name, err);
+	cr_assert_leq(t->detour.size, isa_arm64.detour_max, "%s", name);
+	flush(t->in.at, t->detour.size);
+}
+
+static void patch(struct traced *t, const char *name)
+{
+	struct isa_patch patches[2];
+	int n = a64_patch(&t->in, patches);
+
+	cr_assert_eq(n, 1, "%s: patch says %d", name, n);
+	memcpy((void *)patches[0].addr, patches[0].bytes, patches[0].len);
+	flush(patches[0].addr, patches[0].len);
+}
+
+static void same(const struct row *r, const char *how, const struct cpu *expected,
+	const struct cpu *found)
+{
+	for (int i = 0; i < 30; i++)
+		cr_assert(expected->regs[i] == found->regs[i]
+				|| (!r->scratch_in && (i == 16 || i == 17)),
+			"%s, %s: x%d is %#lx, not %#lx", r->name, how, i, found->regs[i],
+			expected->regs[i]);
+	cr_assert_eq(expected->nzcv, found->nzcv, "%s, %s: flags", r->name, how);
+	cr_assert_eq(expected->fpcr, found->fpcr, "%s, %s: fpcr", r->name, how);
+	cr_assert_eq(expected->fpsr, found->fpsr, "%s, %s: fpsr", r->name, how);
+	cr_assert_eq(expected->below, found->below, "%s, %s: sp", r->name, how);
+	cr_assert(!memcmp(expected->arguments, found->arguments, 16), "%s, %s: the stack", r->name,
+		how);
+	cr_assert(!memcmp(expected->vector, found->vector, sizeof(found->vector)),
+		"%s, %s: vectors", r->name, how);
+	cr_assert(!memcmp(expected->z, found->z, sizeof(found->z)), "%s, %s: z", r->name, how);
+	cr_assert(!memcmp(expected->p, found->p, sizeof(found->p)), "%s, %s: p", r->name, how);
+	cr_assert(!memcmp(expected->ffr, found->ffr, sizeof(found->ffr)), "%s, %s: ffr", r->name,
+		how);
+}
+
+static void run(struct cpu *cpu, const struct traced *t)
+{
+	run_cpu(cpu, t->start, has_sve());
+}
+
+/* Run @r as it is and traced, from the same states. @wiped: without records, so slowly. */
+static void compare(struct traced *t, const struct row *r, const char *how, bool wiped)
+{
+	static struct cpu before, plain, traced;
+	uint32_t code[6];
+
+	for (int round = 0; round < ROUNDS; round++) {
+		randomize(&before);
+		plain = traced = before;
+		run(&plain, t);
+		memcpy(code, area, sizeof(code));
+		patch(t, r->name);
+		if (wiped)
+			*shadow_words.records = 0;
+		run(&traced, t);
+		memcpy(area, code, sizeof(code));
+		flush(t->start, sizeof(code));
+		same(r, how, &plain, &traced);
+	}
+}
+
+static void count_entry(struct shadow_entry *e, void *arg)
+{
+	(void)e;
+	++*(unsigned *)arg;
+}
+
+static void all_rows(enum detour_mode mode)
+{
+	unsigned in_use = 0;
+
+	begin(mode);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		struct func_record *r = &records[0][i];
+		struct traced t;
+
+		if (rows[i].sve && !has_sve())
+			continue;
+		place(&t, &rows[i], i);
+		emit(&t, rows[i].name);
+		compare(&t, &rows[i], "traced", false);
+		cr_assert_eq(r->calls, ROUNDS, "%s: %lu calls", rows[i].name, r->calls);
+		cr_assert_eq(r->returned, ROUNDS, "%s: %lu returned", rows[i].name, r->returned);
+		cr_assert_eq(r->unwound + r->depth, 0, "%s", rows[i].name);
+		if (mode == MODE_PROFILE)
+			cr_assert(r->total == r->self && r->max <= r->total && ~r->nmin <= r->max,
+				"%s: times", rows[i].name);
+	}
+	cr_assert_eq(attached, 1);
+	cr_assert_eq(slow_entries, 1, "only the thread's first call is slow: %u", slow_entries);
+	cr_assert_eq(slow_exits, 0, "no return is");
+	mirror_each(&shadow_self()->node, count_entry, &in_use);
+	cr_assert_eq(in_use, 0);
+}
+
+Test(emit, counting_changes_nothing)
+{
+	all_rows(MODE_COUNT);
+}
+
+Test(emit, timing_changes_nothing)
+{
+	all_rows(MODE_PROFILE);
+}
+
+static void slow_rows(enum detour_mode mode)
+{
+	begin(mode);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		struct traced t;
+
+		if (rows[i].sve && !has_sve())
+			continue;
+		place(&t, &rows[i], i);
+		emit(&t, rows[i].name);
+		compare(&t, &rows[i], "slow entry", true);
+	}
+	cr_assert_geq(slow_entries, ROUNDS * (ROWS - 2));
+}
+
+Test(emit, the_slow_entry_changes_nothing)
+{
+	slow_rows(MODE_COUNT);
+}
+
+Test(emit, the_slow_entry_with_times_changes_nothing)
+{
+	slow_rows(MODE_PROFILE);
+}
+
+/* The function takes the records away itself: str xzr, [x0]; ret. */
+static void slow_returns(enum detour_mode mode)
+{
+	static const struct row wipes = { "it wipes the records", { 0xf900001f, RET }, SITE_ONE };
+	static struct cpu before, plain, traced;
+	static uint64_t word;
+	struct traced t;
+	uint32_t code;
+
+	begin(mode);
+	place(&t, &wipes, 1);
+	emit(&t, wipes.name);
+	for (int round = 0; round < ROUNDS; round++) {
+		randomize(&before);
+		before.regs[0] = (uint64_t)&word;
+		plain = traced = before;
+		run(&plain, &t);
+		memcpy(&code, area, 4);
+		patch(&t, wipes.name);
+		/* The first call is slow and makes shadow_words.records this thread's. */
+		if (round)
+			plain.regs[0] = traced.regs[0] = (uint64_t)shadow_words.records;
+		run(&traced, &t);
+		memcpy(area, &code, 4);
+		flush(t.start, 4);
+		same(&wipes, "slow exit", &plain, &traced);
+	}
+	cr_assert_eq(slow_exits, ROUNDS - 1);
+}
+
+Test(emit, the_slow_exit_changes_nothing)
+{
+	slow_returns(MODE_COUNT);
+}
+
+Test(emit, the_slow_exit_with_times_changes_nothing)
+{
+	slow_returns(MODE_PROFILE);
+}
+
+static void entry_only_rows(enum detour_mode mode)
+{
+	begin(mode);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		struct traced t;
+
+		if (rows[i].sve && !has_sve())
+			continue;
+		place(&t, &rows[i], i);
+		t.site.entry_only = true;
+		emit(&t, rows[i].name);
+		cr_assert_eq(t.detour.ret, 0, "%s: there is no return point", rows[i].name);
+		compare(&t, &rows[i], "entry only", false);
+		cr_assert_eq(records[0][i].calls, ROUNDS, "%s", rows[i].name);
+		cr_assert_eq(records[0][i].returned, 0, "%s", rows[i].name);
+	}
+	cr_assert_eq(slow_entries, 1);
+}
+
+Test(emit, entry_only_counts_and_changes_nothing)
+{
+	entry_only_rows(MODE_COUNT);
+}
+
+Test(emit, entry_only_with_times_counts_and_changes_nothing)
+{
+	entry_only_rows(MODE_PROFILE);
+}
+
+/* The first function goes on in the second, whose detour finds a return point. */
+static void tail_called(enum detour_mode mode)
+{
+	static const struct row jumps = { "a tail call", { 0x14000240 }, SITE_ONE };
+	static struct cpu before, plain, traced;
+	struct traced first, second;
+
+	begin(mode);
+	place(&first, &jumps, 1);
+	randomize(&before);
+	plain = before;
+	run(&plain, &first);
+	emit(&first, jumps.name);
+	second = first;
+	second.func.start += HELPER;
+	second.func.end = second.func.start + sizeof(helper);
+	second.module.texts = &second.text;
+	second.module.funcs = second.in.func = &second.func;
+	second.in.site = &second.site;
+	second.in.module = &second.module;
+	second.in.at += 0x1000;
+	second.in.id = 2;
+	emit(&second, "the helper");
+	patch(&first, jumps.name);
+	patch(&second, "the helper");
+	for (int round = 0; round < ROUNDS; round++) {
+		traced = before;
+		run(&traced, &first);
+		same(&jumps, "traced", &plain, &traced);
+	}
+	for (int id = 1; id <= 2; id++) {
+		cr_assert_eq(records[0][id].calls, ROUNDS, "%d", id);
+		cr_assert_eq(records[0][id].returned, ROUNDS, "%d", id);
+		cr_assert_eq(records[0][id].depth, 0, "%d", id);
+	}
+}
+
+Test(emit, a_tail_call_ends_the_caller)
+{
+	tail_called(MODE_COUNT);
+}
+
+Test(emit, a_tail_call_ends_the_caller_with_times)
+{
+	tail_called(MODE_PROFILE);
+}
+
+/* What the image and the slow paths rely on. */
+Test(emit, the_parts_of_a_detour)
+{
+	begin(MODE_PROFILE);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		uint32_t covered = 0;
+		struct traced t;
+
+		place(&t, &rows[i], i);
+		emit(&t, rows[i].name);
+		cr_assert(arch_is_return_point(area + DETOUR + t.detour.ret), "%s", rows[i].name);
+		cr_assert(!arch_is_return_point(area + DETOUR), "%s", rows[i].name);
+		for (uint32_t r = 0; r < t.detour.nranges; r++) {
+			cr_assert_geq(t.detour.ranges[r].start, covered, "%s", rows[i].name);
+			covered = t.detour.ranges[r].start + t.detour.ranges[r].size;
+			cr_assert_leq(covered, t.detour.size, "%s", rows[i].name);
+		}
+	}
+}
