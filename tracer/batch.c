@@ -128,12 +128,17 @@ static uint64_t address_of(const struct plan *plan, const char *name)
 /* ThreadSanitizer's runtime, which has the program's malloc and has not been started yet. */
 void __tsan_init(void) __attribute__((weak));
 
-/* The loader's calls as libc has them, whatever the program calls by these names. */
+/*
+ * The loader's calls as libc has them, whatever the program calls by these names. The first libc:
+ * link namespaces may have others, which go away.
+ */
 static void find_loader(const struct batch *batch)
 {
+	static bool known;
+
 	if (__tsan_init)
 		__tsan_init();
-	for (size_t i = 0; i < batch->nall; i++) {
+	for (size_t i = 0; i < batch->nall && !known; i++) {
 		const struct plan *plan = &batch->plans[i];
 		struct image_loader found;
 
@@ -143,7 +148,8 @@ static void find_loader(const struct batch *batch)
 		found.close = (int (*)(void *))address_of(plan, "dlclose");
 		found.info = (int (*)(void *, int, void *))address_of(plan, "dlinfo");
 		found.error = (char *(*)(void))address_of(plan, "dlerror");
-		if (found.open && found.close && found.info && found.error)
+		known = found.open && found.close && found.info && found.error;
+		if (known)
 			image_loader = found;
 	}
 }

@@ -4,7 +4,6 @@
 #include "../arch/sys.h"
 #include "../rethook/thread.h"
 #include "../trampolines/patch.h"
-#include <link.h>
 
 /* A module that is or was loaded. One that comes back to the same place gets its patches back. */
 struct known {
@@ -204,7 +203,7 @@ ARCH_ALIGNS_STACK void late_changed(void)
 {
 	uint64_t signals;
 
-	if (!late.loader || late.busy || late.loader->r_state != RT_CONSISTENT)
+	if (!late.loader || late.busy || !modules_settled(late.loader))
 		return;
 	if (shadow_hooks.sealed) {
 		late.loader = NULL;

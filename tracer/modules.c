@@ -80,32 +80,65 @@ static const struct r_debug *loader_list(uint64_t phdr, uint64_t phnum)
 	return NULL;
 }
 
+/* A link namespace's list: glibc's struct r_debug_extended, from version 2.35 on. */
+struct name_space {
+	struct r_debug debug;
+	const struct name_space *next;
+};
+
+static const struct name_space *next_space(const struct r_debug *first, const struct name_space *at)
+{
+	return first->r_version > 1 ? at->next : NULL;
+}
+
+bool modules_settled(const struct r_debug *loader)
+{
+	const struct name_space *at = (const void *)loader;
+
+	for (; at; at = next_space(loader, at))
+		if (at->debug.r_state != RT_CONSISTENT)
+			return false;
+	return true;
+}
+
+static void add_module(struct modules *modules, const struct maps *maps, const struct link_map *map,
+	uint64_t phdr)
+{
+	struct module *m = &modules->list[modules->count];
+	const struct mapping *first = first_mapping(maps, (uint64_t)map->l_ld);
+	uint64_t here = (uint64_t)&modules_settled;
+
+	*m = (struct module){ .bias = map->l_addr, .ld = (uint64_t)map->l_ld };
+	if (!first || !set_extent(m, maps, first))
+		return;
+	for (size_t i = 0; i < modules->count; i++)
+		if (modules->list[i].ld == m->ld)
+			return; /* the loader itself, which all namespaces share */
+	m->main = phdr >= m->lo && phdr < m->hi;
+	m->ours = (here >= m->lo && here < m->hi) || shadow_pad_of(m->lo);
+	modules->count++;
+}
+
 int modules_find(struct modules *modules, const struct maps *maps, uint64_t phdr, uint64_t phnum,
 	struct arena *arena)
 {
 	const struct r_debug *debug = loader_list(phdr, phnum);
-	uint64_t here = (uint64_t)&modules_find;
+	const struct name_space *first = (const void *)debug, *at;
+	const struct link_map *map;
 	size_t n = 0;
 
 	*modules = (struct modules){ .loader = debug };
 	if (!debug || !debug->r_map)
 		return -ENOENT;
-	for (const struct link_map *map = debug->r_map; map; map = map->l_next)
-		n++;
+	for (at = first; at; at = next_space(debug, at))
+		for (map = at->debug.r_map; map; map = map->l_next)
+			n++;
 	modules->list = arena_alloc(arena, n * sizeof(*modules->list));
 	if (!modules->list)
 		return -ENOMEM;
-	for (const struct link_map *map = debug->r_map; map; map = map->l_next) {
-		struct module *m = &modules->list[modules->count];
-		const struct mapping *first = first_mapping(maps, (uint64_t)map->l_ld);
-
-		*m = (struct module){ .bias = map->l_addr, .ld = (uint64_t)map->l_ld };
-		if (!first || !set_extent(m, maps, first))
-			continue;
-		m->main = phdr >= m->lo && phdr < m->hi;
-		m->ours = (here >= m->lo && here < m->hi) || shadow_pad_of(m->lo);
-		modules->count++;
-	}
+	for (at = first; at; at = next_space(debug, at))
+		for (map = at->debug.r_map; map; map = map->l_next)
+			add_module(modules, maps, map, phdr);
 	return 0;
 }
 

@@ -21,8 +21,11 @@ struct modules {
 	const struct r_debug *loader; /* <link.h> */
 };
 
+/* The loader's lists, one for each link namespace, are not being changed. */
+bool modules_settled(const struct r_debug *loader);
+
 /*
- * The objects that the loader has loaded, in its order, by its own list: a process may have other
+ * The objects that the loader has loaded, in its order, by its own lists: a process may have other
  * ELF files mapped. @phdr, @phnum: of the main program, AT_PHDR and AT_PHNUM. Those without code
  * in a file are left out. While no other thread loads or unloads. 0, -ENOMEM, or -ENOENT: the
  * program has no list.
