@@ -403,7 +403,7 @@ void arch_restart_call(void *context, long number, uint64_t first_argument);
 /* Where a signal handler returns to: rt_sigreturn(2). */
 void arch_signal_return(void);
 
-/* Integer argument 0 or 1 of the call that a slow_frame was made for. */
+/* Integer argument 0, 1 or 2 of the call that a slow_frame was made for. */
 uint64_t arch_argument(const struct slow_frame *frame, unsigned n);
 
 /* Does a return point begin here? @code is readable. */

@@ -60,14 +60,15 @@ bool shadow_is_return_point(uint64_t addr)
  * the kernel that reads it. Unsure means yes. Bit i of the result is for entries[i].
  */
 #define BATCH_MAX 8 /* a signal handler's stack may be small */
-static uint32_t alive(struct shadow_entry *const *entries, unsigned n)
+static uint32_t alive(const struct shadow_thread *t, struct shadow_entry *const *entries,
+	unsigned n)
 {
 	uint64_t words[BATCH_MAX];
 	struct iovec from[BATCH_MAX];
 	uint32_t result = 0;
 	unsigned done = 0;
 
-	if (!arch_slot_in_memory || shadow_hooks.sealed)
+	if (!arch_slot_in_memory || shadow_hooks.sealed || t->shared)
 		return ~0u;
 	for (unsigned i = 0; i < n; i++)
 		from[i] = (struct iovec){ (void *)entries[i]->slot, 8 };
@@ -88,9 +89,9 @@ static uint32_t alive(struct shadow_entry *const *entries, unsigned n)
 	return result;
 }
 
-static bool is_alive(struct shadow_entry *e)
+static bool is_alive(const struct shadow_thread *t, struct shadow_entry *e)
 {
-	return alive(&e, 1) & 1;
+	return alive(t, &e, 1) & 1;
 }
 
 /* ---- accounting ---- */
@@ -271,7 +272,7 @@ static void settle(struct shadow_thread *t, uint64_t slot, uint64_t when)
 				batch[n++] = e;
 			e = (struct shadow_entry *)e->parent;
 		}
-		live = alive(batch, n);
+		live = alive(t, batch, n);
 		for (unsigned i = 0; i < n; i++)
 			if (live >> i & 1)
 				settle_one(t, batch[i], when);
@@ -460,7 +461,7 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 		__atomic_store_n(&e->owner, 0, __ATOMIC_RELEASE);
 	}
 	/* In deep recursion the place belongs to an older frame, further up. */
-	if (e->slot && e->slot < slot && !is_alive(e))
+	if (e->slot && e->slot < slot && !is_alive(t, e))
 		drop(t, e, LONG_AGO);
 	return e->owner ? mirror_overflow(&t->node, slot) : e;
 }
@@ -510,6 +511,14 @@ bool shadow_pause(bool pause)
 	t->paused = pause;
 	shadow_words.records = pause ? &shadow_no_records : t->records;
 	return true;
+}
+
+void shadow_share(void)
+{
+	struct shadow_thread *t = ready();
+
+	if (t)
+		t->shared = true;
 }
 
 void shadow_slow_entry(struct slow_frame *f)
@@ -688,7 +697,7 @@ static void close_entry(struct shadow_entry *e, void *arg)
 		return;
 	}
 	gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || has_saved_none(c, e)
-		|| !is_alive(e);
+		|| !is_alive(c->thread, e);
 	r += e->func;
 	if (timed() && !(gone && (e->flags & FLAG_SETTLED))) {
 		add_time(r, e, gone ? e->child : since(e, c->now));

@@ -33,6 +33,7 @@ struct shadow_thread {
 	uint32_t block;		 /* the recorder's */
 	bool failed;		 /* no records to be had: every call is lost */
 	bool paused;		 /* see shadow_pause() */
+	bool shared;		 /* see shadow_share() */
 	uint64_t resume;	 /* _Unwind_Resume of the unwinder whose exception passes */
 	struct shadow_entry *covered; /* ring of entries whose slot was used again */
 	uint32_t ncovered;
@@ -96,6 +97,13 @@ struct func_record *shadow_records_of(const struct shadow_thread *thread);
  * goes through traced functions. False when it cannot be: nothing is to be done then.
  */
 bool shadow_pause(bool pause);
+
+/*
+ * Another task is about to run on the calling thread's thread pointer, at the same time: from now
+ * on no frame of theirs is taken for gone, since a look at one is out of date at once. Their
+ * counts may miss calls.
+ */
+void shadow_share(void);
 
 /* System calls are about to be forbidden: what they are needed for is done now, or never. */
 void shadow_seal(void);

@@ -133,6 +133,7 @@ struct shadow_thread *thread_enter(void)
 	if (!t)
 		return NULL;
 	t->outermost.slot = SHADOW_SLOT_MAX;
+	t->shared = false;
 	self = t;
 	shadow_words.current = &t->outermost;
 	shadow_words.mirror = t->node.mirror;

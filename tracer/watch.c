@@ -4,15 +4,17 @@
 #include "record.h"
 #include "../rethook/shadow.h"
 #include <linux/prctl.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
-enum watch { WATCH_NONE, WATCH_EXIT, WATCH_PRCTL, WATCH_SYSCALL, WATCH_LOADER, WATCH_COUNT };
+enum watch { WATCH_NONE, WATCH_EXIT, WATCH_PRCTL, WATCH_SYSCALL, WATCH_CLONE, WATCH_LOADER, WATCH_COUNT };
 
 static const char *const names[WATCH_COUNT] = {
 	[WATCH_EXIT] = "_exit",
 	[WATCH_PRCTL] = "prctl",
 	[WATCH_SYSCALL] = "syscall",
+	[WATCH_CLONE] = "clone",
 	[WATCH_LOADER] = "_dl_debug_state",
 };
 
@@ -40,6 +42,13 @@ static void prctl_called(uint64_t option, uint64_t argument)
 		shadow_stop_clock();
 }
 
+/* clone(2): a child that goes on beside its parent, with the same memory and thread pointer. */
+static void clone_called(uint64_t flags)
+{
+	if ((flags & CLONE_VM) && !(flags & (CLONE_VFORK | CLONE_SETTLS)))
+		shadow_share();
+}
+
 void watch_entered(const struct slow_frame *f)
 {
 	uint64_t first = arch_argument(f, 0), second = arch_argument(f, 1);
@@ -55,9 +64,14 @@ void watch_entered(const struct slow_frame *f)
 		if (first == SYS_seccomp)
 			seccomp_set(second == SECCOMP_SET_MODE_STRICT);
 		if (first == SYS_prctl)
-			prctl_called(second, SECCOMP_MODE_STRICT); /* the third is not at hand */
+			prctl_called(second, arch_argument(f, 2));
+		if (first == SYS_clone)
+			clone_called(second);
 		if (first == SYS_exit_group)
 			record_end((int)second);
+		break;
+	case WATCH_CLONE:
+		clone_called(arch_argument(f, 2));
 		break;
 	case WATCH_LOADER:
 		late_changed();

@@ -43,7 +43,6 @@ _Static_assert(sizeof(struct slow_frame) + 8 * 8 + 64 <= FRAME_SIZE, "slow frame
 /* Where D and T keep registers, relative to S. */
 #define SAVE_RAX   (-8)
 #define SAVE_RCX   (-16)
-#define SAVE_RDX   (-24)
 #define SAVE_RSI   (-32)
 #define SAVE_FLAGS (-40)
 
@@ -387,7 +386,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 
 	store(e, RAX, RSP, SAVE_RAX);
 	store(e, RCX, RSP, SAVE_RCX);
-	store(e, RDX, RSP, SAVE_RDX);
+	store(e, RDX, RSP, X86_SAVE_RDX);
 	if (in->site->flags_in)
 		save_flags(e, 0);
 	load_records(e, l, env);
@@ -423,7 +422,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 		restore_flags(e, 0);
 	load(e, RAX, RSP, SAVE_RAX);
 	load(e, RCX, RSP, SAVE_RCX);
-	load(e, RDX, RSP, SAVE_RDX);
+	load(e, RDX, RSP, X86_SAVE_RDX);
 	lea(e, RSP, RSP, 8);
 }
 
@@ -478,7 +477,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	/* rsp = S + 8 */
 	emit_mark(e);
 	store(e, RCX, RSP, SAVE_RCX - 8);
-	store(e, RDX, RSP, SAVE_RDX - 8);
+	store(e, RDX, RSP, X86_SAVE_RDX - 8);
 	save_flags(e, -8); /* hand-written functions return results in them */
 	if (times)
 		store(e, RSI, RSP, SAVE_RSI - 8);
@@ -518,7 +517,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	restore_flags(e, 0);
 	load(e, RAX, RSP, SAVE_RAX);
 	load(e, RCX, RSP, SAVE_RCX);
-	load(e, RDX, RSP, SAVE_RDX);
+	load(e, RDX, RSP, X86_SAVE_RDX);
 	byte(e, 0xc3); /* ret */
 	row_in_shadow(e);
 	*info = slow_here(e, l, in->common->base + in->common->slow_exit);
@@ -528,7 +527,7 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 {
 	store(e, RAX, RSP, SAVE_RAX);
 	store(e, RCX, RSP, SAVE_RCX);
-	store(e, RDX, RSP, SAVE_RDX);
+	store(e, RDX, RSP, X86_SAVE_RDX);
 	if (in->site->flags_in)
 		save_flags(e, 0);
 	if (in->watch) {
@@ -547,7 +546,7 @@ static void emit_bypass(struct emitter *e, const struct isa_emit *in, uint8_t **
 		restore_flags(e, 0);
 	load(e, RAX, RSP, SAVE_RAX);
 	load(e, RCX, RSP, SAVE_RCX);
-	load(e, RDX, RSP, SAVE_RDX);
+	load(e, RDX, RSP, X86_SAVE_RDX);
 	byte(e, JMP);
 	word32(e, 0);
 	*to_body = e->p;

@@ -33,6 +33,8 @@ bool arch_is_return_point(const void *code)
 
 uint64_t arch_argument(const struct slow_frame *frame, unsigned n)
 {
+	if (n == 2)
+		return *(const uint64_t *)(frame->slot + X86_SAVE_RDX);
 	return ((const uint64_t *)(frame + 1))[n ? X86_SAVED_RSI : X86_SAVED_RDI];
 }
 

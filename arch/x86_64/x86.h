@@ -14,6 +14,8 @@
 /* Indexes among the registers that the slow stubs save behind a struct slow_frame. */
 #define X86_SAVED_RSI 0
 #define X86_SAVED_RDI 1
+/* Where D keeps rdx, relative to the stack slot of the return address. */
+#define X86_SAVE_RDX (-24)
 
 /* Where each displaced instruction went. */
 struct x86_moved {
