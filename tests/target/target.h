@@ -32,11 +32,19 @@ struct hit {
 extern struct hit __start_hit_counts[] __attribute__((weak));
 extern struct hit __stop_hit_counts[] __attribute__((weak));
 
+/* Atomic additions are loops here: not one to a function's entry, which would be refused for it. */
+#if defined(__powerpc64__)
+#define HIT_BEGIN() __asm__ volatile("nop")
+#else
+#define HIT_BEGIN() ((void)0)
+#endif
+
 /* First statement of a function that counts itself. */
 #define HIT() HIT_AS(__func__)
 #define HIT_AS(text)                                                                               \
 	do {                                                                                       \
 		static struct hit hit_ __attribute__((section("hit_counts"), used)) = {text, 0};         \
+		HIT_BEGIN();                                                                       \
 		__atomic_fetch_add(&hit_.calls, 1, __ATOMIC_RELAXED);                              \
 	} while (0)
 
