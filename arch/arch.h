@@ -322,6 +322,14 @@ struct isa {
 	/* Choose the site of funcs[index]. Fills *@site, refusals included. */
 	void (*site)(const struct isa_module *module, size_t index, struct isa_site *site);
 
+	/*
+	 * Take a verified padding in [lo, hi) that is in reach of funcs[index], for good: @site,
+	 * which site() has chosen, becomes a SITE_ISLAND. False: there is none. NULL: the CPU's
+	 * branches reach far enough.
+	 */
+	bool (*island)(const struct isa_module *module, size_t index, uint64_t lo, uint64_t hi,
+		struct isa_site *site);
+
 	/* Write the code all detours of an image share, to run at @at. Returns its ranges' count;
 	 * @ranges has room for 4. */
 	uint32_t (*emit_common)(const struct isa_env *env, uint64_t at, uint8_t *out,

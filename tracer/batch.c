@@ -7,6 +7,7 @@
 #include "../arch/sys.h"
 #include "../trampolines/image.h"
 #include "../trampolines/patch.h"
+#include "../trampolines/reserve.h"
 #include <errno.h>
 
 #define OWN_PLANS 2 /* libc's and the loader's */
@@ -18,6 +19,21 @@ static bool module_wanted(const struct module *m)
 	if (m->ours)
 		return false;
 	return session.config.modules ? filter_match(&session.module_filter, names, 2) : m->main;
+}
+
+void batch_reserve(struct batch *batch, const struct modules *modules)
+{
+	struct gap_request place = session.settings.place;
+
+	place.reach = arch_isa->reach;
+	for (size_t i = 0; i < modules->count && place.reach < RESERVE_REACH; i++) {
+		const struct module *m = &modules->list[i];
+
+		place.text_lo = m->lo;
+		place.text_hi = m->hi;
+		if (module_wanted(m))
+			reserve_near(&place, &batch->arena);
+	}
 }
 
 /* A problem with one module leaves the others alone. */
@@ -156,22 +172,18 @@ static void find_loader(const struct batch *batch)
 
 void batch_load(struct batch *batch)
 {
-	char *path = arena_alloc(&batch->arena, CONFIG_PATH_MAX + 128);
 	const char *why;
 
 	find_loader(batch);
 	batch->next_id = batch->first_id;
-	if (!path && batch->nall)
-		no_memory(batch, batch->plans[0].module);
-	for (size_t i = 0; path && i < batch->nall; i++) {
+	for (size_t i = 0; i < batch->nall; i++) {
 		struct plan *plan = &batch->plans[i];
 		struct plan_settings settings = session.settings;
 
 		if (!plan->patchable)
 			continue;
 		settings.watch_only = i >= batch->nplans;
-		record_image_name(path, CONFIG_PATH_MAX + 128);
-		if (plan_image(plan, &settings, path, &batch->next_id, &batch->arena, &why))
+		if (plan_image(plan, &settings, &batch->next_id, &batch->arena, &why))
 			unwatched(batch, plan, why);
 	}
 }
@@ -193,11 +205,16 @@ int batch_record(struct batch *batch, uint32_t number, const char **why)
 static void count_functions(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->nplans; i++)
-		for (size_t k = 0; k < batch->plans[i].count; k++)
-			if (batch->plans[i].functions[k].id)
+		for (size_t k = 0; k < batch->plans[i].count; k++) {
+			const struct plan_function *f = &batch->plans[i].functions[k];
+
+			if (f->id)
 				batch->traced++;
 			else
 				batch->skipped++;
+			batch->islands += f->site.choice == SITE_ISLAND;
+			batch->far += f->site.reason == REASON_OUT_OF_REACH;
+		}
 }
 
 static int patch(struct batch *batch, const struct plan *plan)

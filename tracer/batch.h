@@ -15,6 +15,7 @@ struct batch {
 	size_t nall;   /* behind them those for what the tracer watches itself */
 	uint32_t first_id, next_id;
 	uint32_t traced, skipped;
+	uint32_t islands, far; /* of the traced and of the skipped ones */
 	bool unguarded; /* libc's functions cannot be watched: nothing may be traced */
 	/* What could not be done, for batch_tell(): the first of it, and how many there are. */
 	char module[256], why[256];
@@ -26,6 +27,9 @@ void batch_plan(struct batch *batch, const struct modules *modules);
 
 /* Plan also the functions that the tracer itself watches (watch.h). */
 void batch_plan_watched(struct batch *batch, const struct modules *modules);
+
+/* On CPUs whose branches do not reach far: keep memory near the wanted modules free for them. */
+void batch_reserve(struct batch *batch, const struct modules *modules);
 
 /* Build and load the images. Ids are given from batch->first_id on. */
 void batch_load(struct batch *batch);

@@ -2,17 +2,21 @@
 #include "plan.h"
 #include "demangle.h"
 #include "lsda.h"
+#include "record.h"
 #include "runtimes.h"
 #include "../trampolines/trap.h"
 #include "watch.h"
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"
 #include "../trampolines/image.h"
+#include "../trampolines/reserve.h"
 #include <elf.h>
 #include <errno.h>
 #include <sys/mman.h>
 
 #define TRIES	     4	  /* of other gaps, when an image lands elsewhere */
+#define PATCHED_MAX  256 /* what is patched of a function, or branched back to, ends before */
+#define SPLIT_MIN    (1u << 20) /* functions as close as this share their gaps */
 #define DETOUR_USUAL 1024 /* address space to set aside for each: code, rows, symbols */
 
 /* ---- reading ---- */
@@ -504,16 +508,27 @@ static int add_detour(struct plan *plan, const struct plan_settings *settings, s
 	return err;
 }
 
-static int build(struct plan *plan, const struct plan_settings *settings, struct image *im,
-	uint32_t *next_id)
+/* Functions that share an image: those of functions[from] to functions[to - 1] that have a site and
+ * whose turn it is. */
+struct run {
+	size_t from, to;
+	uint8_t turn;
+};
+
+static bool in_run(const struct run *run, const struct plan_function *f)
 {
-	plan->npatches = 0;
-	for (size_t i = 0; i < plan->count; i++) {
+	return f->site.choice != SITE_REFUSED && f->turn == run->turn;
+}
+
+static int build(struct plan *plan, const struct plan_settings *settings, const struct run *run,
+	struct image *im, uint32_t *next_id)
+{
+	for (size_t i = run->from; i < run->to; i++) {
 		struct plan_function *f = &plan->functions[i];
 		bool counted = !settings->watch_only && !f->has_id;
 		int err;
 
-		if (f->site.choice == SITE_REFUSED)
+		if (!in_run(run, f))
 			continue;
 		if (!f->has_id)
 			f->id = counted ? *next_id : ID_NONE;
@@ -527,44 +542,52 @@ static int build(struct plan *plan, const struct plan_settings *settings, struct
 			f->id = 0;
 		*next_id += counted && !err;
 	}
-	mem_sort(plan->patches, plan->npatches, sizeof(*plan->patches), compare_patches);
 	return 0;
 }
 
-static void set_place(const struct plan *plan, struct gap_request *place)
+/* What a place for the image of @run must be like. False: it is for no function. */
+static bool set_place(const struct plan *plan, const struct run *run, struct gap_request *place)
 {
 	uint64_t lo = ~0ull, hi = 0;
 
-	for (size_t i = 0; i < plan->code.ntexts; i++) {
-		const struct isa_text *text = &plan->code.texts[i];
+	place->reach = arch_isa->reach;
+	place->size = 16 * place->page;
+	for (size_t i = run->from; i < run->to; i++) {
+		const struct plan_function *f = &plan->functions[i];
+		uint64_t at = f->site.choice == SITE_ISLAND ? f->site.hop : f->symbol->start;
 
-		lo = text->addr < lo ? text->addr : lo;
-		hi = text->addr + text->size > hi ? text->addr + text->size : hi;
+		if (!in_run(run, f))
+			continue;
+		lo = at < lo ? at : lo;
+		hi = at > hi ? at : hi;
+		place->size += DETOUR_USUAL;
+		place->size += f->symbol->name ? 3 * strlen(f->symbol->name) : 0;
 	}
 	place->text_lo = lo + plan->module->bias;
-	place->text_hi = hi + plan->module->bias;
-	place->reach = arch_isa->reach;
-	place->size = plan->patchable * DETOUR_USUAL + 16 * place->page;
-	for (size_t i = 0; i < plan->count; i++)
-		if (plan->functions[i].site.choice != SITE_REFUSED)
-			place->size += plan->functions[i].symbol->name
-				? 3 * strlen(plan->functions[i].symbol->name)
-				: 0;
+	place->text_hi = hi + PATCHED_MAX + plan->module->bias;
 	place->size = (place->size + place->page - 1) & -place->page;
+	return hi >= lo;
+}
+
+/* The record names the first one. */
+static void note_image(struct plan *plan, const char *path)
+{
+	if (!plan->image_path[0])
+		str_print(plan->image_path, sizeof(plan->image_path), "%s", str_base(path));
 }
 
 /* Put the bytes where the loader can take them from, and load them. */
 static int write_and_load(struct plan *plan, const void *bytes, size_t size, uint64_t base,
-	const char *path, const char **why)
+	size_t page, const char *path, const char **why)
 {
 	char memfd_path[64];
 	int fd, err = image_write(bytes, size, path);
 
+	reserve_open(base, base + ((size + page - 1) & -page));
 	if (!err) {
 		err = image_load(path, base, &plan->image, why);
 		if (!err)
-			str_print(plan->image_path, sizeof(plan->image_path), "%s",
-				str_base(path));
+			note_image(plan, path);
 		else
 			sys_call(SYS_unlinkat, -100 /* AT_FDCWD */, path, 0);
 		if (!err || err == -EADDRNOTAVAIL)
@@ -580,8 +603,8 @@ static int write_and_load(struct plan *plan, const void *bytes, size_t size, uin
 	return err;
 }
 
-static int try_at(struct plan *plan, const struct plan_settings *settings, uint64_t base,
-	size_t room, const char *path, uint32_t *next_id, const char **why)
+static int try_at(struct plan *plan, const struct plan_settings *settings, const struct run *run,
+	uint64_t base, size_t room, const char *path, uint32_t *next_id, const char **why)
 {
 	const void *bytes;
 	struct image im;
@@ -592,15 +615,20 @@ static int try_at(struct plan *plan, const struct plan_settings *settings, uint6
 	*why = "no memory for the detour image";
 	if (err)
 		return err;
-	err = build(plan, settings, &im, next_id);
+	err = build(plan, settings, run, &im, next_id);
 	if (!err)
 		err = image_finish(&im, &bytes, &size);
 	if (!err)
-		err = write_and_load(plan, bytes, size, base, path, why);
+		err = write_and_load(plan, bytes, size, base, settings->page, path, why);
 	if (!err)
 		runtimes_announce(plan);
-	if (!err)
+	if (!err) {
 		shadow_add_image(base, base + size, im.common.base + im.common.pad);
+		if (!plan->images_hi || base < plan->images_lo)
+			plan->images_lo = base;
+		if (base + size > plan->images_hi)
+			plan->images_hi = base + size;
+	}
 	image_free(&im);
 	return err;
 }
@@ -619,37 +647,130 @@ static int add_traps(const struct plan *plan)
 	return err;
 }
 
-int plan_image(struct plan *plan, const struct plan_settings *settings, const char *path,
+/* -ERANGE: there is no gap. */
+static int serve_run(struct plan *plan, const struct plan_settings *settings, const struct run *run,
 	uint32_t *next_id, struct arena *arena, const char **why)
 {
 	struct gap_request place = settings->place;
+	char *path = arena_alloc(arena, CONFIG_PATH_MAX + 128);
 	uint64_t refused[TRIES];
 	uint32_t first_id = *next_id;
+	size_t npatches = plan->npatches;
 	struct maps maps;
+	int err = -ENOMEM;
+
+	*why = "no memory";
+	if (!path)
+		return -ENOMEM;
+	if (!set_place(plan, run, &place))
+		return 0;
+	record_image_name(path, CONFIG_PATH_MAX + 128);
+	place.refused = refused;
+	for (place.nrefused = 0; place.nrefused < TRIES; place.nrefused++) {
+		uint64_t base = 0;
+
+		*next_id = first_id;
+		plan->npatches = npatches;
+		if (!maps_read(&maps, "/proc/self/maps", arena)) {
+			reserve_hide(&maps);
+			base = gap_find(&maps, &place);
+		}
+		if (!base)
+			return -ERANGE;
+		err = try_at(plan, settings, run, base, place.size, path, next_id, why);
+		if (err != -EADDRNOTAVAIL)
+			break;
+		refused[place.nrefused] = base;
+	}
+	return err;
+}
+
+static void out_of_reach(struct plan *plan, const struct run *run)
+{
+	for (size_t i = run->from; i < run->to; i++)
+		if (in_run(run, &plan->functions[i]))
+			refuse(&plan->functions[i].site, REASON_OUT_OF_REACH);
+}
+
+/* Where no gap is near enough to all functions there may be one for either half of them. */
+static int serve(struct plan *plan, const struct plan_settings *settings, const struct run *run,
+	uint32_t *next_id, struct arena *arena, const char **why)
+{
+	const struct plan_function *f = plan->functions;
+	int err = serve_run(plan, settings, run, next_id, arena, why);
+	struct run low = *run, high = *run;
+	uint64_t middle;
+
+	if (err != -ERANGE)
+		return err;
+	middle = (f[run->from].symbol->start + f[run->to - 1].symbol->start) / 2;
+	while (low.to > low.from + 1 && f[low.to - 1].symbol->start > middle)
+		low.to--;
+	high.from = low.to;
+	if (high.from == high.to || middle - f[run->from].symbol->start < SPLIT_MIN) {
+		out_of_reach(plan, run);
+		return 0;
+	}
+	err = serve(plan, settings, &low, next_id, arena, why);
+	return err ? err : serve(plan, settings, &high, next_id, arena, why);
+}
+
+/* Give functions out of reach a way to somewhere near an image, which is at @base. */
+static int serve_by_islands(struct plan *plan, const struct plan_settings *settings, uint64_t base,
+	const struct run *run, uint32_t *next_id, struct arena *arena, const char **why)
+{
+	uint64_t bias = plan->module->bias, near = arch_isa->reach, room = 0, lo, hi;
+
+	for (size_t i = 0; i < plan->count; i++)
+		if (plan->functions[i].site.reason == REASON_OUT_OF_REACH)
+			room += 2 * DETOUR_USUAL;
+	near -= room < near / 2 ? room : near / 2;
+	lo = base - near > bias && base > near ? base - near - bias : 0;
+	hi = base + near > bias ? base + near - bias : 0;
+	for (size_t i = 0; i < plan->count; i++) {
+		struct plan_function *f = &plan->functions[i];
+
+		if (f->site.reason != REASON_OUT_OF_REACH)
+			continue;
+		f->turn = run->turn;
+		plan_site(plan, f, settings, 0);
+		if (f->site.choice != SITE_REFUSED
+			&& !(arch_isa->island(&plan->code, f->index, lo, hi, &f->site)
+				&& memory_agrees(plan, f->site.hop, ISA_PATCH_MAX / 2, NULL, 0)))
+			refuse(&f->site, REASON_OUT_OF_REACH);
+	}
+	return serve(plan, settings, run, next_id, arena, why);
+}
+
+static int serve_all(struct plan *plan, const struct plan_settings *settings, uint32_t *next_id,
+	struct arena *arena, const char **why)
+{
+	struct run run = { .to = plan->count };
+	int err = serve(plan, settings, &run, next_id, arena, why);
+	uint64_t sides[2] = { plan->images_lo, plan->images_hi };
+
+	*why = "no free memory near enough";
+	if (!err && !plan->images_hi)
+		return -ERANGE;
+	for (int i = 0; i < 2 && !err && arch_isa->island; i++) {
+		run.turn++;
+		err = serve_by_islands(plan, settings, sides[i], &run, next_id, arena, why);
+	}
+	return err;
+}
+
+int plan_image(struct plan *plan, const struct plan_settings *settings, uint32_t *next_id,
+	struct arena *arena, const char **why)
+{
+	uint32_t first_id = *next_id;
 	int err = -ENOMEM;
 
 	plan->patches = arena_alloc(arena, 2 * plan->patchable * sizeof(*plan->patches));
 	*why = "no memory";
 	if (!plan->patches)
 		return -ENOMEM;
-	set_place(plan, &place);
-	place.refused = refused;
-	for (place.nrefused = 0; place.nrefused < TRIES; place.nrefused++) {
-		uint64_t base = 0;
-
-		*next_id = first_id;
-		if (!maps_read(&maps, "/proc/self/maps", arena))
-			base = gap_find(&maps, &place);
-		if (!base) {
-			*why = "no free memory near enough";
-			err = -ERANGE;
-			break;
-		}
-		err = try_at(plan, settings, base, place.size, path, next_id, why);
-		if (err != -EADDRNOTAVAIL)
-			break;
-		refused[place.nrefused] = base;
-	}
+	err = serve_all(plan, settings, next_id, arena, why);
+	mem_sort(plan->patches, plan->npatches, sizeof(*plan->patches), compare_patches);
 	if (!err)
 		err = add_traps(plan);
 	plan->first_id = first_id;

@@ -34,6 +34,7 @@ struct plan_function {
 	bool has_id;	/* was given it before; else plan_image() does */
 	uint32_t watch; /* enum watch: the tracer itself wants to see it; 0: it does not */
 	uint64_t detour; /* run-time address */
+	uint8_t turn;	 /* in which plan_image() serves it */
 	struct hook_point *point; /* see struct isa_emit */
 	bool hook_return;
 	struct isa_site site;
@@ -48,10 +49,11 @@ struct plan {
 	size_t count;
 	size_t patchable; /* those that have a site */
 	uint32_t first_id, nids; /* of its recorded functions, without gaps */
-	struct isa_patch *patches; /* sorted */
+	struct isa_patch *patches; /* sorted once plan_image() has returned */
 	size_t npatches;
-	void *image; /* loader's handle; NULL: none */
-	char image_path[64]; /* its base name */
+	void *image; /* loader's handle of the last one; NULL: none */
+	char image_path[64]; /* base name of the first one */
+	uint64_t images_lo, images_hi; /* they are between, at both ends; 0: none */
 	bool is_libc, is_loader;
 	struct unwinder unwinder;
 	bool has_unwinder;
@@ -90,12 +92,12 @@ int plan_patch(const struct plan *plan, const struct plan_settings *settings,
 	const struct plan_function *f, struct isa_patch *patches);
 
 /*
- * Give ids from *@next_id on, build the image, write it to @path (base name for the record), load
- * it and make the patches. Functions that cannot be served get their reason. 0, or -errno with
- * *@why: then the whole module is skipped.
+ * Give ids from *@next_id on, build the image, write it to a file, load it and make the patches.
+ * There are several images where no place is near enough to all functions. Functions that cannot be
+ * served get their reason. 0, or -errno with *@why: then the whole module is skipped.
  */
-int plan_image(struct plan *plan, const struct plan_settings *settings, const char *path,
-	uint32_t *next_id, struct arena *arena, const char **why);
+int plan_image(struct plan *plan, const struct plan_settings *settings, uint32_t *next_id,
+	struct arena *arena, const char **why);
 
 void plan_close(struct plan *plan);
 

@@ -4,6 +4,7 @@
 #include "late.h"
 #include "record.h"
 #include "session.h"
+#include "../trampolines/reserve.h"
 #include "../trampolines/trap.h"
 #include <errno.h>
 
@@ -50,6 +51,7 @@ static void trace(struct batch *batch, const struct modules *modules, char *cons
 	const char *why;
 	int err;
 
+	batch_reserve(batch, modules);
 	batch_plan(batch, modules);
 	if (!batch->nplans && !session.settings.later) {
 		batch_tell(batch);
@@ -104,9 +106,11 @@ void start(char *const *argv, char *const *envp)
 	session_set_env();
 	trace(&batch, &modules, argv);
 	if (session.config.verbose)
-		config_complain("%u functions traced in %u modules, %u skipped (%lu M ticks)",
-			batch.traced, (uint32_t)batch.nplans, batch.skipped,
+		config_complain("%u functions traced (%u by way of islands) in %u modules, "
+				"%u skipped (%u out of reach; %lu M ticks)",
+			batch.traced, batch.islands, (uint32_t)batch.nplans, batch.skipped, batch.far,
 			(arch_clock() - begin) / 1000000);
+	reserve_end();
 	batch_free(&batch);
 	arena_free(&arena);
 }

@@ -16,6 +16,7 @@ const struct isa isa_powerpc = {
 	.common_max = 1024,
 	.scan = ppc_scan,
 	.site = ppc_site,
+	.island = ppc_island,
 	.emit_common = ppc_emit_common,
 	.emit = ppc_emit,
 	.patch = ppc_patch,

@@ -32,6 +32,9 @@ const uint8_t *ppc_code_at(const struct isa_module *module, uint64_t addr, size_
 int ppc_scan(struct isa_module *module);
 void ppc_site(const struct isa_module *module, size_t index, struct isa_site *site);
 
+/* island.c */
+bool ppc_island(const struct isa_module *module, size_t index, uint64_t lo, uint64_t hi,
+	struct isa_site *site);
 /* emit.c */
 uint32_t ppc_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	struct isa_common *common, struct isa_range *ranges);

@@ -28,6 +28,8 @@ struct ppc_func {
 
 struct ppc_scan {
 	struct ppc_func *funcs; /* one per isa_module.funcs */
+	struct ppc_pad *pads; /* island.c's, by address; made when first needed */
+	size_t npads;
 	bool indirect_own_rules; /* who calls through a pointer relies on such registers */
 };
 

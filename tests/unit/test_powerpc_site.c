@@ -2,6 +2,7 @@
 /* Small functions, with the site that each must get. */
 #include "arch/powerpc/powerpc.h"
 #include <criterion/criterion.h>
+#include <stdlib.h>
 
 #define TEXT 0x10000000u
 #define MAX  24
@@ -161,4 +162,102 @@ Test(powerpc_site, finds_the_first_instruction_at_the_local_entry)
 		cr_expect_eq(site.scratch_in, row->own_rules, "%s: rules", row->name);
 		arena_free(&arena);
 	}
+}
+
+/* ---- islands ---- */
+
+/* A function in the first words and padding up to the eighth. */
+static const struct {
+	const char *name;
+	uint32_t code[8];
+	uint8_t end, islands;
+} pads[] = {
+	{ "behind a return", { 0x38600001, 0x4e800020, 0x60000000, 0x60000000, 0x60000000, 0x60000000,
+				     0x60000000, 0x60420000 },
+		2, 3 },
+	{ "behind its description", { 0x4e800020, 0, 0x00000900, 0x60000000, 0x60000000, 0x60000000,
+					    0x60000000, 0x60000000 },
+		3, 2 },
+	{ "behind a jump", { 0x48000400, 0x60000000, 0x60000000, 0x60000000, 0x60000000, 0x60000000,
+				 0x60000000, 0x60000000 },
+		1, 3 },
+	{ "one word only", { 0x4e800020, 0x4e800020, 0x4e800020, 0x4e800020, 0x4e800020, 0x4e800020,
+				 0x4e800020, 0x60000000 },
+		7, 0 },
+	{ "run into", { 0x38600001, 0x48000101, 0x60000000, 0x60000000, 0x60000000, 0x60000000,
+			    0x60000000, 0x60000000 },
+		2, 0 },
+	{ "run into after a condition", { 0x4d820020, 0x60000000, 0x60000000, 0x60000000, 0x60000000,
+						0x60000000, 0x60000000, 0x60000000 },
+		1, 0 },
+	/* beq .+16; blr */
+	{ "branched into", { 0x41820010, 0x4e800020, 0x60000000, 0x60000000, 0x60000000, 0x60000000,
+				 0x60000000, 0x60000000 },
+		2, 0 },
+	{ "data behind it", { 0x38600001, 0x4e800020, 0x60000000, 0x60000000, 0x60000000, 0x60000000,
+				  0x60000000, 0x12345678 },
+		2, 0 },
+};
+
+Test(powerpc_island, is_verified_padding)
+{
+	for (size_t i = 0; i < sizeof(pads) / sizeof(*pads); i++) {
+		const struct isa_text text = { (const uint8_t *)pads[i].code, TEXT, 32 };
+		const struct isa_func func = { .start = TEXT, .end = TEXT + 4u * pads[i].end,
+			.limit = TEXT + 32 };
+		struct arena arena = { 0 };
+		struct isa_module module = { .isa = &isa_powerpc, .arena = &arena, .texts = &text,
+			.ntexts = 1, .funcs = &func, .nfuncs = 1 };
+		struct isa_site site = { .choice = SITE_ONE, .len = 4 };
+		uint64_t last = 0;
+		unsigned n = 0;
+
+		cr_assert_eq(isa_powerpc.scan(&module), 0);
+		for (; isa_powerpc.island(&module, 0, 0, ~0ull, &site); n++) {
+			cr_expect_eq(site.choice, SITE_ISLAND);
+			cr_expect_geq(site.hop, TEXT + 4u * pads[i].end);
+			cr_expect_leq(site.hop, TEXT + 24);
+			cr_expect(!last || site.hop >= last + 8, "%s: taken twice", pads[i].name);
+			last = site.hop;
+		}
+		cr_expect_eq(n, pads[i].islands, "%s: %u", pads[i].name, n);
+		arena_free(&arena);
+	}
+}
+
+Test(powerpc_island, is_in_reach_and_where_it_is_wanted)
+{
+	enum { WORDS = 16 << 20, STEP = WORDS / 16 };
+	uint32_t *code = calloc(WORDS, 4);
+	struct isa_func funcs[16];
+	const struct isa_text text = { (const uint8_t *)code, TEXT, 4ull * WORDS };
+	struct arena arena = { 0 };
+	struct isa_module module = { .isa = &isa_powerpc, .arena = &arena, .texts = &text,
+		.ntexts = 1, .funcs = funcs, .nfuncs = 16 };
+	struct isa_site site = { .choice = SITE_ONE, .len = 4 };
+
+	/* 64 MiB, and in every 4 MiB a function with one island */
+	for (size_t i = 0; i < 16; i++) {
+		uint32_t *at = code + i * STEP;
+
+		at[0] = 0x4e800020;
+		at[1] = at[2] = 0x60000000;
+		funcs[i] = (struct isa_func){ .start = TEXT + 4 * i * STEP,
+			.end = TEXT + 4 * i * STEP + 4, .limit = TEXT + 4 * i * STEP + 12 };
+	}
+	cr_assert_eq(isa_powerpc.scan(&module), 0);
+	/* below TEXT + 12 MiB, 32 MiB from the function: none */
+	cr_expect_not(isa_powerpc.island(&module, 12, 0, TEXT + (12u << 20), &site));
+	cr_expect(isa_powerpc.island(&module, 10, 0, TEXT + (13u << 20), &site));
+	cr_expect_eq(site.hop, TEXT + (12u << 20) + 4);
+	/* it is taken, and the one before is out of reach */
+	cr_expect_not(isa_powerpc.island(&module, 10, 0, TEXT + (13u << 20), &site));
+	cr_expect(isa_powerpc.island(&module, 10, TEXT + (48u << 20), ~0ull, &site));
+	cr_expect_eq(site.hop, TEXT + (48u << 20) + 4);
+	/* the other way */
+	cr_expect(isa_powerpc.island(&module, 0, TEXT + (25u << 20), ~0ull, &site));
+	cr_expect_eq(site.hop, TEXT + (28u << 20) + 4);
+	cr_expect_not(isa_powerpc.island(&module, 0, TEXT + (32u << 20), ~0ull, &site));
+	arena_free(&arena);
+	free(code);
 }
