@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads its input as an ELF file and asks for everything that can be asked of one. */
+#include "tracer/stap.h"
 #include "tracer/symbols.h"
 
 #define CFI_MAX 64
@@ -52,16 +53,29 @@ static void read_symbols(const struct elffile *elf, struct arena *arena)
 		read_fde(&symbols.fdes[i], arena);
 }
 
+static void read_probes(const struct elffile *elf)
+{
+	struct stap_arg args[STAP_ARGS_MAX];
+	struct stap_probe p;
+
+	for (uint64_t at = 0; stap_next(elf, &at, &p);) {
+		check(strlen(p.provider) + strlen(p.name) + strlen(p.args) < elf->size);
+		check(stap_parse(elf->machine, p.args, args) <= STAP_ARGS_MAX);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct arena arena = { 0 };
 	struct elffile elf;
 	const char *why;
 
-	if (!elffile_parse(&elf, data, size, &why))
+	if (!elffile_parse(&elf, data, size, &why)) {
 		read_symbols(&elf, &arena);
-	else
+		read_probes(&elf);
+	} else {
 		check(why);
+	}
 	arena_free(&arena);
 	return 0;
 }

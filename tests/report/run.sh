@@ -127,6 +127,37 @@ for options in --help --version; do
 	expect "$options: output" test -s out
 done
 
+# ---- static probes ----
+cat >probes.c <<'END'
+#include <sys/sdt.h>
+int main(int argc, char **argv)
+{
+	(void)argv;
+	DTRACE_PROBE(first, alone);
+	DTRACE_PROBE2(second, with_two, argc, 5);
+	return 0;
+}
+END
+if ${CC:-cc} -o probes probes.c 2>/dev/null; then
+	run --list-usdt probes
+	check "--list-usdt" 0
+	expect "a line for each, and the head" lines 3 out
+	expect "the first" grep -Eq "^first +alone +0x[0-9a-f]+ +- +-$" out
+	expect "the second" grep -Eq "^second +with_two +0x[0-9a-f]+ +- +-4@[^ ]+ -4@[$]5$" out
+else
+	echo "SKIP: no sys/sdt.h"
+	skipped=$((skipped + 4))
+fi
+run --list-usdt probes.c
+check "--list-usdt of no ELF file" 1
+expect "one line about it" grep -q "^ftr-report: probes.c: not an ELF file" err
+run --list-usdt nothing
+check "--list-usdt of no file" 1
+: >empty
+run --list-usdt empty
+check "--list-usdt of an empty file" 1
+expect "says so" grep -q "^ftr-report: empty: empty" err
+
 # ---- damage ----
 mkdir bad && cp ftr.data/* bad || exit 1
 head -c 20000 ftr.data/100-7-0.counts >bad/100-7-0.counts

@@ -19,6 +19,7 @@ enum {
 	CLI_OPTION_SKIPPED,
 	CLI_OPTION_THREADS,
 	CLI_OPTION_ALL,
+	CLI_OPTION_USDT,
 	CLI_OPTION_HELP,
 	CLI_OPTION_VERSION,
 };
@@ -33,6 +34,7 @@ static const struct option cli_options[] = {
 	{ "skipped", no_argument, NULL, CLI_OPTION_SKIPPED },
 	{ "threads", no_argument, NULL, CLI_OPTION_THREADS },
 	{ "all", no_argument, NULL, CLI_OPTION_ALL },
+	{ "list-usdt", required_argument, NULL, CLI_OPTION_USDT },
 	{ "help", no_argument, NULL, CLI_OPTION_HELP },
 	{ "version", no_argument, NULL, CLI_OPTION_VERSION },
 	{ NULL, 0, NULL, 0 },
@@ -57,6 +59,7 @@ void cli_help(FILE *to)
 	      "  --all            also functions that were never called\n"
 	      "  --threads        the threads too\n"
 	      "  --skipped        the functions that are not traced too, and why\n"
+	      "  --list-usdt FILE the static probes (sys/sdt.h) of an ELF file, and no report\n"
 	      "  --help           print this\n"
 	      "  --version        print the version\n"
 	      "\n"
@@ -127,6 +130,10 @@ static int cli_option(struct cli *cli, int option, FILE *errors)
 		break;
 	case CLI_OPTION_ALL:
 		cli->model.all = true;
+		break;
+	case CLI_OPTION_USDT:
+		cli->action = CLI_USDT;
+		cli->usdt = optarg;
 		break;
 	case CLI_OPTION_HELP:
 		cli->action = CLI_HELP;

@@ -7,12 +7,13 @@
 #include "output.h"
 
 enum cli_format { CLI_TABLE, CLI_JSON, CLI_CSV };
-enum cli_action { CLI_REPORT, CLI_HELP, CLI_VERSION };
+enum cli_action { CLI_REPORT, CLI_HELP, CLI_VERSION, CLI_USDT };
 
 struct cli {
 	enum cli_action action;
 	enum cli_format format;
 	struct model_options model;
+	const char *usdt; /* CLI_USDT: the file */
 	struct output_options output; /* colour is decided by the caller */
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cli.h"
+#include "usdt.h"
 
 enum { STATUS_OK, STATUS_FAULTS, STATUS_USAGE };
 
@@ -49,6 +50,8 @@ int main(int argc, char **argv)
 		cli_help(stdout);
 	else if (cli.action == CLI_VERSION)
 		puts("ftr-report " FTR_VERSION);
+	else if (cli.action == CLI_USDT)
+		status = usdt_list(cli.usdt, stdout, stderr) ? STATUS_FAULTS : STATUS_OK;
 	else
 		status = main_report(&cli);
 	if (fflush(stdout) || ferror(stdout)) {
