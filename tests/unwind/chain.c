@@ -94,7 +94,9 @@ NOIPA void leaf(int n)
 		signal(SIGUSR1, handler);
 		raise(SIGUSR1);
 	} else if (!strcmp(how, "trap")) {
+#ifdef __x86_64__
 		__asm__ volatile("int3");
+#endif
 	} else if (!strcmp(how, "wait")) {
 		write(1, "ready\n", 6);
 		for (;;)

@@ -228,7 +228,7 @@ NOIPA void spins(void)
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, nullptr);
 	sem_post(&ready);
 	for (;;)
-		__asm__ volatile("pause");
+		__asm__ volatile("" ::: "memory");
 }
 
 NOIPA void asynchronous(int n)

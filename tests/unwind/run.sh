@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Unwinding through traced functions: sh tests/unwind/run.sh BUILDDIR [CASE-PATTERN]
 # Every program is run untraced and traced, and what an unwinder sees is compared frame by frame,
-# leaving out the return points, whose symbols hold "@ftr". Ends with the numbers of all cases.
+# leaving out the return points, whose symbols hold "@ftr". A build for another CPU runs under qemu-user:
+# call stacks seen from inside, and exceptions. Ends with the numbers of all cases.
 
 [ "$1" = --build ] && shift
 build=$(cd "${1:-build}" && pwd) || exit 2
@@ -15,7 +16,18 @@ cd "$work" || exit 2
 mkdir bin out
 ulimit -c 0
 
-[ "$(uname -m)" = x86_64 ] || { echo "SKIP: not x86_64"; exit 77; }
+cc=${CC:-gcc} cxx=${CXX:-g++} clangxx=clang++ report=$build/ftr-report emulator= set_env=
+# Another CPU: what cannot be done under qemu-user is left out.
+if [ -f "$build/machine.json" ]; then
+	field() { sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p" "$build/machine.json"; }
+	triplet=$(field triplet) sysroot=$(field sysroot) report=$(field report)
+	cc="$triplet-gcc --sysroot=$sysroot" cxx="$triplet-g++ --sysroot=$sysroot"
+	clangxx="clang++ --target=$triplet --sysroot=$sysroot"
+	emulator="sh $source/../qemu/run.sh $(field cpu) $sysroot" set_env=-E
+elif [ "$(uname -m)" != x86_64 ]; then
+	echo "SKIP: not x86_64"
+	exit 77
+fi
 [ -f "$build/libftr.so" ] || { echo "SKIP: no libftr.so"; exit 77; }
 
 pass() { passed=$((passed + 1)); }
@@ -34,6 +46,7 @@ wanted() {
 }
 
 settings="count: profile: count:* profile:*"
+[ ! "$emulator" ] || settings="count: profile:*"
 
 # Is a case of this name wanted, in any setting?
 wanted_any() {
@@ -53,13 +66,13 @@ traced() {
 	mode=$1 modules=$2
 	shift 2
 	rm -rf data
-	env LD_PRELOAD="$preload$build/libftr.so" FTR_DATA="$work/data" FTR_MODE="$mode" \
-		${modules:+FTR_MODULES="$modules"} "$@"
+	env FTR_DATA="$work/data" FTR_MODE="$mode" ${modules:+FTR_MODULES="$modules"} \
+		$emulator $set_env LD_PRELOAD="$preload$build/libftr.so" "$@"
 }
 
 # untraced COMMAND...
 untraced() {
-	env ${preload:+LD_PRELOAD="${preload%:}"} "$@"
+	env $emulator ${preload:+$set_env LD_PRELOAD="${preload%:}"} "$@"
 }
 
 # compare CASE EXPECTED FOUND: the same but for return points, of which there must be at least 8
@@ -89,9 +102,7 @@ each_setting() {
 # ---- call stacks seen from inside ----
 
 preload=
-cc=${CC:-gcc}
-cxx=${CXX:-g++}
-if ! $cc -O2 -g -rdynamic "$source/chain.c" -o bin/chain -lunwind -pthread ||
+if ! $cc -O2 -g -rdynamic "$source/chain.c" -o bin/chain -lunwind -pthread || [ ! "$emulator" ] &&
 	! $cc -O2 "$source/remote.c" -o bin/remote -lunwind-ptrace -lunwind-x86_64 -lunwind; then
 	skip chain "libunwind's headers are missing"
 	have_chain=
@@ -155,6 +166,7 @@ outside() {
 	compare "$3" out/expected out/found
 }
 
+[ ! "$emulator" ] || have_chain=
 if [ "$have_chain" ]; then
 	each_setting outside ptrace see_remote
 	if command -v eu-stack >/dev/null; then
@@ -206,7 +218,7 @@ fi
 # ---- exceptions ----
 
 report() {
-	"$build/ftr-report" --data data --format json
+	"$report" --data data --format json
 }
 
 # check_counts CASE: the `expect:` lines of exceptions.cpp against the report
@@ -281,9 +293,9 @@ exceptions gcc-O0 counts $cxx -O0
 exceptions static-libgcc counts $cxx -O2 -static-libgcc -static-libstdc++
 exceptions static-libgcc-stripped plain $cxx -O2 -static-libgcc -static-libstdc++ -s
 if command -v clang++ >/dev/null; then
-	exceptions clang counts clang++ -O2
+	exceptions clang counts "$clangxx" -O2
 	# LIBCXX: where libc++ and its headers are, when they are not installed
-	exceptions libc++ plain clang++ -O2 -stdlib=libc++ \
+	exceptions libc++ plain "$clangxx" -O2 -stdlib=libc++ \
 		${LIBCXX:+-nostdinc++ -isystem "$LIBCXX/include/c++/v1" -L"$LIBCXX/lib"} \
 		-rtlib=compiler-rt -unwindlib=none -l:libunwind.so.1
 else
@@ -298,6 +310,7 @@ for other in nongnu:libunwind.so.8:counts llvm:libunwind.so.1:plain; do
 	library=${library%:*}
 	file=$(PATH=$PATH:/sbin:/usr/sbin ldconfig -p |
 		sed -n "s/.*[[:space:]]$library .*x86-64.* => //p" | head -1)
+	[ ! "$emulator" ] || file=$(find "$sysroot/usr/lib/$triplet" -name "$library")
 	wanted_any "$name" || continue
 	if [ "$file" ] && build_exceptions preloaded $cxx -O2; then
 		preload=$file:
@@ -313,7 +326,7 @@ if wanted hidden-unwinder; then
 	if ! build_exceptions hidden $cxx -O2 -static-libgcc -static-libstdc++ -s; then
 		skip hidden-unwinder "cannot be built here"
 	elif traced count "" bin/hidden >/dev/null 2>&1
-		"$build/ftr-report" --data data --all --skipped 2>/dev/null |
+		"$report" --data data --all --skipped 2>/dev/null |
 			grep -q hidden-unwinder; then
 		pass
 	else
@@ -339,7 +352,7 @@ step() { # CASE MODE FUNCTIONS ARGUMENT...
 	fi
 }
 
-if $cc -O2 "$source/step.c" -o bin/step -lunwind-ptrace -lunwind-x86_64 -lunwind 2>/dev/null &&
+if [ ! "$emulator" ] && $cc -O2 "$source/step.c" -o bin/step -lunwind-ptrace -lunwind-x86_64 -lunwind 2>/dev/null &&
 	$cxx -O2 -w -fno-reorder-blocks-and-partition "$source/stepped.cpp" -o bin/stepped -pthread \
 		-Wl,-z,nostart-stop-gc; then
 	for mode in count profile; do
@@ -347,7 +360,7 @@ if $cc -O2 "$source/step.c" -o bin/step -lunwind-ptrace -lunwind-x86_64 -lunwind
 		step "step-$mode" $mode ''
 	done
 else
-	skip step "cannot be built here"
+	skip step "cannot be built or run here"
 fi
 
 echo "$passed passed, $failed failed, $skipped skipped"
