@@ -149,7 +149,8 @@ struct shadow_entry {
 	uint32_t func; /* function id */
 	uint32_t flags; /* zeroed by detours, used by the slow path */
 	uint64_t owner; /* address of the records the call is counted in; 0: the place is free;
-			 * written before the call is counted, zeroed after the return is */
+			 * written first, before the call is counted, zeroed last, after the
+			 * return is */
 	/* not in count mode: */
 	uint64_t start;	 /* clock at entry */
 	uint64_t child;	 /* clock ticks spent in traced callees */

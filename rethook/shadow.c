@@ -239,16 +239,28 @@ static bool is_open(const struct shadow_entry *e)
 	return e->slot && !(e->flags & (FLAG_CLAIMED | FLAG_SETTLED));
 }
 
+/* Is @slot on the signal stack we are on? */
+static bool on_signal_stack(stack_t *stack, uint64_t slot)
+{
+	return sys_call(SYS_sigaltstack, NULL, stack) >= 0 && (stack->ss_flags & SS_ONSTACK)
+		&& slot - (uint64_t)stack->ss_sp < stack->ss_size;
+}
+
 /* Is @slot on the signal stack we are on, and @older not? */
 static bool on_other_stack(uint64_t older, uint64_t slot)
 {
 	stack_t stack;
 
-	if (shadow_hooks.sealed || sys_call(SYS_sigaltstack, NULL, &stack) < 0
-		|| !(stack.ss_flags & SS_ONSTACK))
-		return false;
-	return slot - (uint64_t)stack.ss_sp < stack.ss_size
+	return !shadow_hooks.sealed && on_signal_stack(&stack, slot)
 		&& older - (uint64_t)stack.ss_sp >= stack.ss_size;
+}
+
+/* May an entry that is half made be one that goes on after a signal handler at @slot? */
+static bool may_go_on(uint64_t slot)
+{
+	stack_t stack;
+
+	return shadow_hooks.sealed || on_signal_stack(&stack, slot);
 }
 
 /*
@@ -306,15 +318,18 @@ static uint64_t place(const struct detour_info *info, int32_t relative)
 	return (uint64_t)info + (uint64_t)(int64_t)relative;
 }
 
-/* Make @e the entry of the call. All but `slot` may be seen half done by a handler. */
+/*
+ * Make @e the entry of the call. All but `slot` may be seen half done by a handler; `owner` is first,
+ * so that none takes the place for free.
+ */
 static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct slow_frame *f)
 {
 	struct func_record *r = shadow_records_of(t) + f->info->id;
 
+	__atomic_store_n(&e->owner, (uint64_t)shadow_records_of(t), __ATOMIC_RELEASE);
 	e->ret = f->ret;
 	e->func = f->info->id;
 	e->flags = 0;
-	__atomic_store_n(&e->owner, (uint64_t)shadow_records_of(t), __ATOMIC_RELEASE);
 	if (timed()) {
 		e->parent = (uint64_t)shadow_words.current;
 		e->child = 0;
@@ -456,7 +471,7 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 		return e;
 	}
 	e = mirror_place(&t->node, slot);
-	if (e->owner && !e->slot) {
+	if (e->owner && !e->slot && !may_go_on(slot)) {
 		recount(t, e);
 		__atomic_store_n(&e->owner, 0, __ATOMIC_RELEASE);
 	}

@@ -398,6 +398,9 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 		thread_var(e, 0x8b, RAX, env->tls_current);
 		mem(e, true, 0x39, RSP, RAX, SLOT, false); /* cmp rsp, current.slot */
 		slow_if(e, l, COND_BE);
+	}
+	store(e, RDX, RCX, OWNER); /* first: now no handler takes the place for free */
+	if (times) {
 		store(e, RAX, RCX, PARENT);
 		zero(e, RCX, CHILD);
 	}
@@ -405,7 +408,6 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	store(e, RAX, RCX, RET);
 	mem(e, true, 0xc7, 0, RCX, FUNC, false); /* mov $id, E.func; E.flags = 0 */
 	word32(e, in->id);
-	store(e, RDX, RCX, OWNER);
 	if (times) {
 		increment(e, RDX, RECORD(in->id, depth));
 		increment(e, RDX, RECORD(in->id, calls));
