@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detours, by running them: small functions are called with random registers as they are, and once
+ * more patched. All that a caller or callee can see must be the same, and the calls be counted. The
+ * slow paths are the real ones of rethook/.
+ */
+#define _GNU_SOURCE 1
+#include "arch/powerpc/powerpc.h"
+#include "rethook/mirror.h"
+#include "rethook/shadow.h"
+#include "support_random.h"
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/mman.h>
+
+#define AREA	 0x40000u
+#define HELPER	 0x900u	  /* in a function's text */
+#define COMMON	 0x10000u /* in the area */
+#define DETOUR	 0x20000u
+
+#define IDS    64
+#define ROUNDS 20
+#define SEED   20250408u
+#define BIAS   0x7000 /* run-time minus link-time addresses */
+
+/* ---- a processor's state, and a call with it ---- */
+
+struct cpu {
+	uint64_t regs[32]; /* not r1 and r13 */
+	uint64_t cr, xer, ctr, fpscr, vrsave;
+	uint64_t target; /* in: what is called, with LR */
+	uint64_t below;	 /* out: r1 after the return minus r1 before the call */
+	uint64_t unused;
+	uint8_t vector[64][16];
+};
+
+void run_cpu(struct cpu *cpu);
+__asm__(R"(
+	.machine push
+	.machine power9
+	.text
+	.globl run_cpu
+	.type run_cpu, @function
+run_cpu:
+	mflr 0
+	std 0, 16(1)
+	mfcr 0
+	stw 0, 8(1)
+	stdu 1, -1024(1)
+	std 3, 40(1)
+	.irp n, 2, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	std \n, 512+8*\n(1)
+	.endr
+	.irp n, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	stfd \n, 768-112+8*\n(1)
+	.endr
+	li 4, 320
+	.irp n, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63
+	stxvx \n, 1, 4
+	addi 4, 4, 16
+	.endr
+
+	ld 4, 280(3)
+	mtvsrd 0, 4
+	mtfsf 255, 0, 1, 0
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63
+	lxv \n, 320+16*\n(3)
+	.endr
+	ld 4, 256(3)
+	mtcr 4
+	ld 4, 264(3)
+	mtxer 4
+	ld 4, 272(3)
+	mtctr 4
+	ld 4, 288(3)
+	mtspr 256, 4
+	ld 4, 296(3)
+	mtlr 4
+	.irp n, 0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 3
+	ld \n, 8*\n(3)
+	.endr
+	std 1, 48(1)
+	blrl
+
+	std 3, 56(1)
+	std 4, 64(1)
+	ld 4, 48(1)
+	subf 4, 4, 1
+	ld 3, 40(1)
+	std 4, 304(3)
+	ld 4, 56(1)
+	std 4, 24(3)
+	ld 4, 64(1)
+	.irp n, 0, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	std \n, 8*\n(3)
+	.endr
+	.irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63
+	stxv \n, 320+16*\n(3)
+	.endr
+	mfcr 4
+	std 4, 256(3)
+	mfxer 4
+	std 4, 264(3)
+	mfctr 4
+	std 4, 272(3)
+	mfspr 4, 256
+	std 4, 288(3)
+	mffs 0
+	mfvsrd 4, 0
+	std 4, 280(3)
+	li 4, 0
+	mtvsrd 0, 4
+	mtfsf 255, 0, 1, 0
+
+	li 4, 320
+	.irp n, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63
+	lxvx \n, 1, 4
+	addi 4, 4, 16
+	.endr
+	.irp n, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	lfd \n, 768-112+8*\n(1)
+	.endr
+	.irp n, 2, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31
+	ld \n, 512+8*\n(1)
+	.endr
+	addi 1, 1, 1024
+	lwz 0, 8(1)
+	mtcr 0
+	ld 0, 16(1)
+	mtlr 0
+	blr
+	.size run_cpu, . - run_cpu
+	.machine pop
+)");
+
+_Static_assert(offsetof(struct cpu, cr) == 256 && offsetof(struct cpu, fpscr) == 280
+		&& offsetof(struct cpu, target) == 296 && offsetof(struct cpu, vector) == 320,
+	"run_cpu() knows the layout");
+
+static void randomize(struct cpu *cpu)
+{
+	uint64_t words[sizeof(*cpu) / 8];
+
+	for (size_t i = 0; i < sizeof(words) / 8; i++)
+		words[i] = random64();
+	memcpy(cpu, words, sizeof(words));
+	cpu->regs[1] = cpu->regs[13] = 0;
+	cpu->regs[3] &= 1; /* what some functions branch on */
+	cpu->cr &= 0xffffffff;
+	cpu->xer &= 0xe0000000; /* SO OV CA */
+	cpu->fpscr &= 3;	/* the rounding mode */
+	cpu->vrsave &= 0xffffffff;
+	cpu->below = 0;
+}
+
+/* ---- the functions ---- */
+
+struct row {
+	const char *name;
+	uint32_t code[8];
+	uint8_t choice, len;
+	bool own_rules;
+};
+
+#define BLR 0x4e800020
+
+static const struct row rows[] = {
+	{ "blr", { BLR }, SITE_ONE, 4 },
+	{ "nop", { 0x60000000, 0x38630001, BLR }, SITE_NOPS, 4 },
+	{ "mflr r0", { 0x7c0802a6, 0xf8010010, 0xe8010010, 0x7c0803a6, BLR }, SITE_ONE, 4 },
+	{ "stdu r1,-32(r1)", { 0xf821ffe1, 0x38210020, BLR }, SITE_ONE, 4 },
+	/* hashst r0,-32(r1): checks what LR was */
+	{ "hashst", { 0x7c0802a6, 0x7f8105a5, 0x7f8105e5, 0x7c0803a6, BLR }, SITE_ONE, 4 },
+	/* std r4,-288(r1); li r4,0; ld r5,-288(r1) */
+	{ "the red zone", { 0xf881fee0, 0x38800000, 0xe8a1fee0, BLR }, SITE_ONE, 4 },
+	{ "b helper", { 0x48000900 }, SITE_ONE, 4 },
+	{ "beq cr1: fields that nobody may change", { 0x41860008, 0x38630001, BLR }, SITE_ONE, 4 },
+	{ "bdnz", { 0x42000008, 0x38630001, BLR }, SITE_ONE, 4 },
+	{ "bnelr cr7", { 0x4c9e0020, 0x38630001, BLR }, SITE_ONE, 4 },
+	{ "pla r3", { 0x06100000, 0x38600100, BLR }, SITE_ONE, 8 },
+	{ "pld r3", { 0x04100000, 0xe4600900, BLR }, SITE_ONE, 8 },
+	{ "addpcis r3", { 0x4c600004, BLR }, SITE_ONE, 4 },
+	{ "mr r3,r11: the static chain", { 0x7d635b78, BLR }, SITE_ONE, 4 },
+	{ "mfctr r3", { 0x7c6902a6, BLR }, SITE_ONE, 4 },
+	{ "mr r3,r2", { 0x7c431378, BLR }, SITE_ONE, 4 },
+	{ "xsadddp", { 0xf0642907, BLR }, SITE_ONE, 4 },
+	{ "vadduwm", { 0x10642880, BLR }, SITE_ONE, 4 },
+	{ "own rules", { BLR }, SITE_ONE, 4, true },
+	{ "r0 comes in", { 0x7c030378, BLR }, SITE_ONE, 4, true },
+	{ "r12 comes in", { 0x7d836378, BLR }, SITE_ONE, 4, true },
+	{ "r11 goes out", { 0x7c6b1b78, BLR }, SITE_ONE, 4, true },
+	{ "CR0 comes in", { 0x41820008, 0x38630001, BLR }, SITE_ONE, 4, true },
+	{ "CA comes in and goes out", { 0x7c632914, BLR }, SITE_ONE, 4, true },
+	{ "CR0 goes out", { 0x7c632a79, BLR }, SITE_ONE, 4, true },
+};
+#define ROWS (sizeof(rows) / sizeof(rows[0]))
+
+static const uint32_t helper[] = { 0x38630001, BLR }; /* addi r3,r3,1 */
+
+static uint8_t *area;
+static struct func_record records[4][IDS];
+static int attached;
+static unsigned slow_entries, slow_exits;
+static struct isa_env env;
+static struct isa_common common;
+static struct isa_range common_ranges[4];
+
+static bool attach(struct shadow_thread *t)
+{
+	__atomic_store_n(&t->records[0], (uint64_t)records[attached++ % 4], __ATOMIC_RELEASE);
+	return false;
+}
+
+static void nothing(struct shadow_thread *t)
+{
+	(void)t;
+}
+
+static void lost_call(void)
+{
+	cr_assert_fail("a call is lost");
+}
+
+static bool borrowed(void)
+{
+	return false;
+}
+
+/* What C may change and keeps for nobody. */
+static void lose_registers(void)
+{
+	__asm__ volatile(R"(
+		.irp n, 0, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
+		li \n, 0
+		.endr
+		mtctr 0
+		addic. 0, 0, 0
+		mtcrf 0xc7, 0
+	)" : : : "memory", "ctr", "xer", "cr0", "cr1", "cr5", "cr6", "cr7", "r0", "r3", "r4",
+		"r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12");
+}
+
+static void slow_entry(struct slow_frame *f)
+{
+	slow_entries++;
+	shadow_slow_entry(f);
+	lose_registers();
+}
+
+static void slow_exit(struct slow_frame *f)
+{
+	slow_exits++;
+	shadow_slow_exit(f);
+	lose_registers();
+}
+
+static int64_t tls(const void *variable)
+{
+	return (int64_t)((uintptr_t)variable - arch_thread_pointer());
+}
+
+static void flush(const void *from, size_t size)
+{
+	for (uint64_t at = (uint64_t)from & ~31ull; at < (uint64_t)from + size; at += 32)
+		__asm__ volatile("dcbst 0,%0; sync; icbi 0,%0" : : "r"(at) : "memory");
+	__asm__ volatile("sync; isync" : : : "memory");
+}
+
+static void begin(enum detour_mode mode)
+{
+	random_state = SEED;
+	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		0);
+	cr_assert_neq(area, MAP_FAILED);
+	shadow_hooks = (struct shadow_hooks){ .mode = mode, .attach = attach, .renew = nothing,
+		.lost_call = lost_call, .borrowed = borrowed };
+	mirror_setup(mode);
+	env = (struct isa_env){ .mode = mode, .mask = shadow_root.mask,
+		.tls_mirror = tls(&shadow_words.mirror),
+		.tls_records = tls(&shadow_words.records),
+		.tls_current = tls(&shadow_words.current), .slow_entry = (uint64_t)slow_entry,
+		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
+		.slow_release = (uint64_t)shadow_slow_release };
+	ppc_emit_common(&env, (uint64_t)area + COMMON, area + COMMON, &common, common_ranges);
+	shadow_add_image((uint64_t)area + DETOUR, (uint64_t)area + AREA,
+		common.base + common.pad);
+}
+
+struct traced {
+	struct isa_text text;
+	struct isa_func func;
+	struct isa_site site;
+	struct isa_module module;
+	struct isa_emit in;
+	struct isa_detour detour;
+};
+
+/* Put row @r's function into the area and describe it. */
+static void place(struct traced *t, const struct row *r, uint32_t id)
+{
+	uint64_t link = (uint64_t)area - BIAS;
+
+	memset(t, 0, sizeof(*t));
+	memset(area, 0, COMMON);
+	memcpy(area, r->code, sizeof(r->code));
+	memcpy(area + HELPER, helper, sizeof(helper));
+	flush(area, COMMON);
+	t->text = (struct isa_text){ area, link, COMMON };
+	t->func = (struct isa_func){ .start = link, .end = link + sizeof(r->code),
+		.limit = link + HELPER };
+	t->site = (struct isa_site){ .choice = r->choice, .scratch_in = r->own_rules,
+		.len = r->len };
+	t->module = (struct isa_module){ .isa = &isa_powerpc, .texts = &t->text, .ntexts = 1,
+		.funcs = &t->func, .nfuncs = 1 };
+	t->in = (struct isa_emit){ .env = &env, .common = &common, .module = &t->module,
+		.func = &t->func, .site = &t->site, .bias = BIAS, .id = id,
+		.at = (uint64_t)area + DETOUR };
+}
+
+static void emit(struct traced *t, const char *name)
+{
+	int err = ppc_emit(&t->in, (uint8_t *)t->in.at, &t->detour);
+
+	cr_assert_eq(err, 0, "%s: emit says %d", name, err);
+	flush((void *)t->in.at, t->detour.size);
+}
+
+static void patch(struct traced *t, const char *name)
+{
+	struct isa_patch patches[2];
+	int n = ppc_patch(&t->in, patches);
+
+	cr_assert_eq(n, 1, "%s: patch says %d", name, n);
+	memcpy((void *)patches[0].addr, patches[0].bytes, patches[0].len);
+	flush((void *)patches[0].addr, patches[0].len);
+}
+
+#define FREE_OUT 0x1f01u /* r0, r8 to r12 */
+#define CR0	 0xf0000000u
+#define CA	 0x20040000u /* and CA32 */
+
+static void same(const struct row *r, const char *how, const struct cpu *expected,
+	const struct cpu *found)
+{
+	uint64_t cr0 = r->own_rules ? 0 : CR0, ca = r->own_rules ? 0 : CA;
+
+	for (int i = 0; i < 32; i++)
+		cr_assert(expected->regs[i] == found->regs[i]
+				|| (!r->own_rules && FREE_OUT >> i & 1),
+			"%s, %s: r%d is %#lx, not %#lx", r->name, how, i, found->regs[i],
+			expected->regs[i]);
+	cr_assert_eq(expected->cr | cr0, found->cr | cr0, "%s, %s: CR", r->name, how);
+	cr_assert_eq(expected->xer | ca, found->xer | ca, "%s, %s: XER", r->name, how);
+	cr_assert_eq(expected->ctr, found->ctr, "%s, %s: CTR", r->name, how);
+	cr_assert_eq(expected->fpscr, found->fpscr, "%s, %s: FPSCR", r->name, how);
+	cr_assert_eq(expected->vrsave, found->vrsave, "%s, %s: VRSAVE", r->name, how);
+	cr_assert_eq(expected->below, found->below, "%s, %s: r1", r->name, how);
+	cr_assert(!memcmp(expected->vector, found->vector, sizeof(found->vector)),
+		"%s, %s: vectors", r->name, how);
+}
+
+/* Run @r as it is and traced, from the same states. @wiped: without records, so slowly. */
+static void compare(struct traced *t, const struct row *r, const char *how, bool wiped)
+{
+	struct cpu before, plain, traced;
+	uint32_t code[8];
+
+	for (int round = 0; round < ROUNDS; round++) {
+		randomize(&before);
+		before.target = (uint64_t)area;
+		plain = traced = before;
+		run_cpu(&plain);
+		memcpy(code, area, sizeof(code));
+		patch(t, r->name);
+		if (wiped)
+			*shadow_words.records = 0;
+		run_cpu(&traced);
+		memcpy(area, code, sizeof(code));
+		flush(area, sizeof(code));
+		same(r, how, &plain, &traced);
+	}
+}
+
+static void all_rows(enum detour_mode mode)
+{
+	begin(mode);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		struct func_record *r = &records[0][i];
+		struct traced t;
+
+		place(&t, &rows[i], i);
+		emit(&t, rows[i].name);
+		cr_assert(arch_is_return_point(area + DETOUR + t.detour.ret), "%s", rows[i].name);
+		compare(&t, &rows[i], "traced", false);
+		cr_assert_eq(r->calls, ROUNDS, "%s: %lu calls", rows[i].name, r->calls);
+		cr_assert_eq(r->returned, ROUNDS, "%s: %lu returned", rows[i].name, r->returned);
+		cr_assert_eq(r->unwound + r->depth, 0, "%s", rows[i].name);
+		if (mode == MODE_PROFILE)
+			cr_assert(r->total == r->self && r->max <= r->total && ~r->nmin <= r->max,
+				"%s: times", rows[i].name);
+	}
+	cr_assert_eq(attached, 1);
+	cr_assert_eq(slow_entries, 1, "only the thread's first call is slow: %u", slow_entries);
+	cr_assert_eq(slow_exits, 0, "no return is");
+}
+
+Test(emit, counting_changes_nothing)
+{
+	all_rows(MODE_COUNT);
+}
+
+Test(emit, timing_changes_nothing)
+{
+	all_rows(MODE_PROFILE);
+}
+
+static void slow_rows(enum detour_mode mode)
+{
+	begin(mode);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		struct traced t;
+
+		place(&t, &rows[i], i);
+		emit(&t, rows[i].name);
+		compare(&t, &rows[i], "slow entry", true);
+	}
+	cr_assert_geq(slow_entries, ROUNDS * ROWS);
+}
+
+Test(emit, the_slow_entry_changes_nothing)
+{
+	slow_rows(MODE_COUNT);
+}
+
+Test(emit, the_slow_entry_with_times_changes_nothing)
+{
+	slow_rows(MODE_PROFILE);
+}
+
+/* The function takes the records away itself: std r4,0(r3); blr. */
+static void slow_returns(enum detour_mode mode, bool own_rules)
+{
+	const struct row wipes = { "it wipes the records", { 0xf8830000, BLR }, SITE_ONE, 4,
+		own_rules };
+	struct cpu before, plain, traced;
+	uint64_t word;
+	struct traced t;
+
+	begin(mode);
+	place(&t, &wipes, 1);
+	emit(&t, wipes.name);
+	for (int round = 0; round < ROUNDS; round++) {
+		randomize(&before);
+		before.target = (uint64_t)area;
+		before.regs[3] = (uint64_t)&word;
+		before.regs[4] = 0;
+		plain = traced = before;
+		run_cpu(&plain);
+		patch(&t, wipes.name);
+		/* The first call is slow and makes shadow_words.records this thread's. */
+		if (round)
+			plain.regs[3] = traced.regs[3] = (uint64_t)shadow_words.records;
+		run_cpu(&traced);
+		memcpy(area, wipes.code, 4);
+		flush(area, 4);
+		same(&wipes, "slow exit", &plain, &traced);
+	}
+	cr_assert_eq(slow_exits, ROUNDS - 1);
+}
+
+Test(emit, the_slow_exit_changes_nothing)
+{
+	slow_returns(MODE_COUNT, false);
+	slow_exits = 0;
+	slow_returns(MODE_COUNT, true);
+}
+
+Test(emit, the_slow_exit_with_times_changes_nothing)
+{
+	slow_returns(MODE_PROFILE, false);
+	slow_exits = 0;
+	slow_returns(MODE_PROFILE, true);
+}
+
+static void entry_only_rows(enum detour_mode mode)
+{
+	begin(mode);
+	for (uint32_t i = 0; i < ROWS; i++) {
+		struct traced t;
+
+		place(&t, &rows[i], i);
+		t.site.entry_only = true;
+		emit(&t, rows[i].name);
+		cr_assert_eq(t.detour.ret, 0, "%s: there is no return point", rows[i].name);
+		compare(&t, &rows[i], "entry only", false);
+		cr_assert_eq(records[0][i].calls, ROUNDS, "%s", rows[i].name);
+		cr_assert_eq(records[0][i].returned, 0, "%s", rows[i].name);
+	}
+	cr_assert_eq(slow_entries, 1);
+}
+
+Test(emit, entry_only_counts_and_changes_nothing)
+{
+	entry_only_rows(MODE_COUNT);
+}
+
+/* The first function goes on in the second, whose detour finds a return point. */
+static void tail_called(enum detour_mode mode)
+{
+	static const struct row jumps = { "a tail call", { 0x48000900 }, SITE_ONE, 4 };
+	struct cpu before, plain, traced;
+	struct traced first, second;
+
+	begin(mode);
+	place(&first, &jumps, 1);
+	randomize(&before);
+	before.target = (uint64_t)area;
+	plain = before;
+	run_cpu(&plain);
+	emit(&first, jumps.name);
+	second = first;
+	second.func.start += HELPER;
+	second.func.end = second.func.start + sizeof(helper);
+	second.module.texts = &second.text;
+	second.module.funcs = second.in.func = &second.func;
+	second.in.site = &second.site;
+	second.in.module = &second.module;
+	second.in.at += 0x1000;
+	second.in.id = 2;
+	emit(&second, "the helper");
+	patch(&first, jumps.name);
+	patch(&second, "the helper");
+	for (int round = 0; round < ROUNDS; round++) {
+		traced = before;
+		run_cpu(&traced);
+		same(&jumps, "traced", &plain, &traced);
+	}
+	for (int id = 1; id <= 2; id++) {
+		cr_assert_eq(records[0][id].calls, ROUNDS, "%d", id);
+		cr_assert_eq(records[0][id].returned, ROUNDS, "%d", id);
+		cr_assert_eq(records[0][id].depth, 0, "%d", id);
+	}
+}
+
+Test(emit, a_tail_call_ends_the_caller)
+{
+	tail_called(MODE_COUNT);
+}
+
+Test(emit, a_tail_call_ends_the_caller_with_times)
+{
+	tail_called(MODE_PROFILE);
+}
