@@ -183,6 +183,7 @@ void batch_load(struct batch *batch)
 		if (!plan->patchable)
 			continue;
 		settings.watch_only = i >= batch->nplans;
+		settings.max_ids = batch->max_ids;
 		if (plan_image(plan, &settings, &batch->next_id, &batch->arena, &why))
 			unwatched(batch, plan, why);
 	}

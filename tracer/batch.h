@@ -14,6 +14,7 @@ struct batch {
 	size_t nplans; /* recorded ones; */
 	size_t nall;   /* behind them those for what the tracer watches itself */
 	uint32_t first_id, next_id;
+	uint32_t max_ids; /* ids are below */
 	uint32_t traced, skipped;
 	uint32_t islands, far; /* of the traced and of the skipped ones */
 	bool unguarded; /* libc's functions cannot be watched: nothing may be traced */

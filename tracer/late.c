@@ -123,7 +123,8 @@ static int record_new(struct batch *batch)
 /* Plan, load and patch @modules; @again: the one that is known and has its ids and its record. */
 static bool trace_these(const struct modules *modules, const struct known *again)
 {
-	struct batch batch = { .first_id = again ? again->first_id : record_next_id() };
+	struct batch batch = { .first_id = again ? again->first_id : record_next_id(),
+		.max_ids = record_max_ids() };
 	const char *why;
 	bool good = false;
 

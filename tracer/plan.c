@@ -763,13 +763,16 @@ int plan_image(struct plan *plan, const struct plan_settings *settings, uint32_t
 	struct arena *arena, const char **why)
 {
 	uint32_t first_id = *next_id;
-	int err = -ENOMEM;
+	int err;
 
 	plan->patches = arena_alloc(arena, 2 * plan->patchable * sizeof(*plan->patches));
 	*why = "no memory";
 	if (!plan->patches)
 		return -ENOMEM;
-	err = serve_all(plan, settings, next_id, arena, why);
+	*why = "no room for more functions";
+	err = -ENOSPC;
+	if (settings->watch_only || plan->patchable <= settings->max_ids - first_id)
+		err = serve_all(plan, settings, next_id, arena, why);
 	mem_sort(plan->patches, plan->npatches, sizeof(*plan->patches), compare_patches);
 	if (!err)
 		err = add_traps(plan);

@@ -21,6 +21,7 @@ struct plan_settings {
 	bool demangle; /* the filter wants demangled names too */
 	bool trap;     /* breakpoints are allowed */
 	bool later;    /* modules that are loaded later may be wanted */
+	uint32_t max_ids; /* recorded functions have ids below */
 	uint64_t root; /* see isa->cie() */
 	size_t page;
 	struct patch_how patch;

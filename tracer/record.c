@@ -361,6 +361,11 @@ uint32_t record_next_id(void)
 	return rec.next_id;
 }
 
+uint32_t record_max_ids(void)
+{
+	return rec.last->max_ids;
+}
+
 /* Bytes of a block that ids below @next_id need. */
 static uint64_t used_size(uint32_t next_id)
 {

@@ -36,6 +36,9 @@ int record_open(uint32_t next_id, uint32_t more, const char **why);
 /* The id that the next function will get. */
 uint32_t record_next_id(void);
 
+/* Ids that there can be: all are below. */
+uint32_t record_max_ids(void);
+
 /* Make room for ids below @next_id in all threads' blocks. 0, or -ENOSPC. */
 int record_grow(uint32_t next_id);
 

@@ -9,7 +9,7 @@
 #include <errno.h>
 
 /* Functions that may come later: */
-#define LATER_IDS 131072 /* with modules, */
+#define LATER_IDS 262144 /* with modules, */
 #define PROBE_IDS 4096	 /* with probes */
 
 /* Of the filters. */
@@ -94,7 +94,7 @@ static bool read_settings(struct modules *modules, char *const *envp, struct are
 
 void start(char *const *argv, char *const *envp)
 {
-	struct batch batch = { .first_id = 1 };
+	struct batch batch = { .first_id = 1, .max_ids = UINT32_MAX };
 	uint64_t begin = arch_clock();
 	struct arena arena = { 0 };
 	struct modules modules;
