@@ -11,7 +11,10 @@ set -eu
 build='cmake ninja-build gcc libc6-dev pkg-config libzydis-dev libiberty-dev file dpkg-dev'
 test="$build g++ clang libclang-rt-14-dev libcriterion-dev python3 binutils elfutils gdb
 libunwind-dev systemtap-sdt-dev procps perl python3.11 lua5.4 sqlite3 git tcl make gcc-aarch64-linux-gnu
-g++-aarch64-linux-gnu gcc-powerpc64le-linux-gnu g++-powerpc64le-linux-gnu qemu-user qemu-user-static"
+g++-aarch64-linux-gnu gcc-powerpc64le-linux-gnu g++-powerpc64le-linux-gnu qemu-user qemu-user-static
+apache2-utils busybox bzip2 curl gawk nginx-light nodejs openssl php-cli postgresql redis-server
+rsync ruby vim xz-utils zstd"
+servers='nginx postgresql redis-server' # which tests start by themselves
 
 case "${1:-}" in
 build) wanted=$build ;;
@@ -46,6 +49,23 @@ if [ "$(id -u)" != 0 ]; then
 fi
 echo "packages: installing$missing"
 export DEBIAN_FRONTEND=noninteractive
+
+# No server of a package is started: invoke-rc.d(8) asks this script, unless there is one already.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e $policy ]; then
+	printf '#!/bin/sh\nexit 101\n' | $as_root tee $policy >/dev/null
+	$as_root chmod 755 $policy
+	trap '$as_root rm -f $policy' EXIT
+fi
 $as_root apt-get -q update
 # shellcheck disable=SC2086 # words
 $as_root apt-get -q install -y --no-install-recommends $missing
+
+# Nor is it when the machine starts again.
+for server in $servers; do
+	case " $missing " in
+	*" $server "* | *" $server-light "*)
+		[ ! -d /run/systemd/system ] || $as_root systemctl -q disable --now "$server" || :
+		;;
+	esac
+done

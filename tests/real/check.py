@@ -8,183 +8,49 @@ then traced; output, files and exit status must be the same, and the report must
 import argparse
 import collections
 import functools
-import glob
 import os
 import re
 import shutil
+import socket
 import sys
 import tempfile
-from dataclasses import dataclass, field
 
 from sources import Sources  # first: it finds the harness
-from harness import (HOOK_FLAGS, Fault, Missing, Report, Run, build_hooks, check_same, compare_hooks,
-                     find_build, run_all, trace_environment)
+from harness import (Fault, Report, Run, check_same, compare_hooks, find_build, run_all,
+                     trace_environment)
 from machine import machine_of
-
-PYTHON = "/usr/bin/python3.11"  # the one that Debian's package of tests belongs to
-HERE = os.path.dirname(os.path.abspath(__file__))
-NATIVE = {"arm64": "-mbranch-protection=standard", "powerpc": "-mcpu=power10"}
-
-
-@dataclass
-class Case:
-    """A program and what it is to do. @program gives its path, or raises Missing."""
-    name: str
-    program: object
-    args: list = field(default_factory=list)
-    stdin: str = ""
-    modules: str = None
-    mode: str = "profile"
-    status: int = 0
-    quick: bool = False
-    env: dict = field(default_factory=dict)
-    timeout: int = 600
-    volatile: str = None  # what differs from run to run anyway, as a pattern
-    setup: object = None  # makes files in the work directory
-    files: bool = True
-    lost: bool = False
-    hooks: bool = False
-    emulated: bool = False  # quick enough under qemu, which runs nothing but programs of this build
-
-
-def machine(name):
-    """A program that is installed."""
-    def find():
-        path = shutil.which(name)
-        if not path:
-            raise Missing(name)
-        return os.path.realpath(path)
-    return find
-
-
-def write_samples(work):
-    """A text, a binary file and a file of zeros, always the same."""
-    seed, noise = 1, bytearray()
-    for _ in range(60000):
-        seed = (seed * 6364136223846793005 + 1442695040888963407) % 2**64
-        noise += seed.to_bytes(8, "little")[3:]
-    for name, data in (("text", b"".join(b"%d squared is %d\n" % (i, i * i) for i in range(15000))),
-                       ("noise", bytes(noise)), ("zeros", bytes(400000))):
-        with open(os.path.join(work, name), "wb") as file:
-            file.write(data)
-
-
-def python_tests(sources):
-    """The directory in which Debian's python3.11 finds its own regression tests."""
-    tree = sources.package("libpython3.11-testsuite")
-    merged = os.path.join(sources.root, "python-tests")
-    if not os.path.exists(merged):
-        shutil.copytree("/usr/lib/python3.11/test", f"{merged}.new/test", dirs_exist_ok=True)
-        shutil.copytree(f"{tree}/usr/lib/python3.11/test", f"{merged}.new/test", dirs_exist_ok=True)
-        os.rename(f"{merged}.new", merged)
-    return merged
-
-
-def cases(sources):
-    """Every case, those of --quick and for emulated CPUs marked."""
-    def lua(*flags):
-        return functools.partial(sources.lua, *flags)
-
-    script = [f"{HERE}/work.lua", "argument"]
-    with open(f"{HERE}/work.sql", encoding="utf-8") as file:
-        sql = file.read()
-    native = NATIVE.get(sources.machine.cpu, "-march=native")
-    for flags in (("-O2",), ("-Os",), ("-O0",), ("-O3", native), ("-O2", "-fno-pie", "-no-pie"),
-                  ("clang", "-O2")):
-        text = " ".join(flags)
-        quick = flags in (("-O2",), ("-Os",))
-        emulated = quick or flags[-1] == native
-        yield Case(f"lua {text}", lua(*flags), script, quick=quick, emulated=emulated)
-        yield Case(f"zstd {text}", functools.partial(sources.zstd, *flags),
-                   ["-q", "-T2", "-6", "-k", "text", "noise", "zeros"], setup=write_samples,
-                   quick=flags == ("-O2",), emulated=flags == ("-O2",))
-        yield Case(f"zstd -19 and back {text}", functools.partial(shell_of, sources.zstd, flags),
-                   ["-c", '"$0" -q -T2 -19 -k text noise && "$0" -dc text.zst noise.zst | sha256sum; '
-                    '"$0" -q -b3e4i0 text >/dev/null; "$0" -d nothing'], setup=write_samples, status=1)
-        yield Case(f"zlib example {text}", functools.partial(sources.zlib, "example", *flags),
-                   quick=flags == ("-O2",), emulated=emulated)
-        yield Case(f"zlib minigzip {text}", functools.partial(sources.zlib, "minigzip", *flags),
-                   ["-9", "text", "noise"], setup=write_samples, quick=flags == ("-O2",),
-                   emulated=emulated)
-        yield Case(f"bzip2 {text}", functools.partial(sources.bzip2, *flags), ["-k", "text", "zeros"],
-                   setup=write_samples, quick=flags == ("-Os",))
-        yield Case(f"sqlite3 {text}", functools.partial(sources.sqlite, "sqlite3", *flags),
-                   ["-batch", ":memory:"], stdin=sql, status=1, quick=flags == ("-O0",))
-        yield Case(f"sqlite speedtest1 {text}", functools.partial(sources.sqlite, "speedtest1", *flags),
-                   ["--size", "5", "--verify", ":memory:"], volatile=rb"\d+\.\d+s",
-                   quick=flags == ("-O0",))
-    yield Case("lua ends with an error", lua("-O2"), [f"{HERE}/fail.lua"], status=1, quick=True,
-               emulated=True)
-    yield Case("lua counted", lua("-O2"), script, mode="count", quick=True, emulated=True)
-    yield Case("lua with all libraries", lua("-O2"), script, modules="*", quick=True, emulated=True)
-    yield Case("lua counted by gcc's hooks too", functools.partial(hooked_lua, sources), script,
-               mode="count", quick=True, hooks=True, files=False, emulated=True)
-
-    yield Case("lua of this machine with all libraries", machine("lua5.4"), script, modules="*")
-    yield Case("sqlite3 of this machine with all libraries", machine("sqlite3"),
-               ["-batch", ":memory:"], stdin=sql, status=1, modules="*", quick=True)
-    hash_seed = {"PYTHONHASHSEED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    yield Case("python", machine(PYTHON), ["-E", f"{HERE}/work.py"], env=hash_seed, status=5,
-               quick=True)
-    yield Case("python with all libraries", machine(PYTHON), ["-E", f"{HERE}/work.py"],
-               env=hash_seed, status=5, modules="*")
-    for test in ("test_json", "test_re", "test_generators", "test_exceptions", "test_signal",
-                 "test_ctypes", "test_zlib", "test_bigmem",
-                 "test_struct", "test_descr", "test_coroutines", "test_decimal"):
-        yield Case(f"python {test}", functools.partial(python_test, sources),
-                   ["-m", "test", "-q", "--randseed=1", test], env={
-                       **hash_seed, "PYTHONPATH": os.path.join(sources.root, "python-tests")},
-                   volatile=rb"(in |duration: |load avg: )[\d.]+ ?\w+|test_python_\S+|0x[0-9a-f]+",
-                   files=False, quick=test in ("test_json", "test_generators"))
-    yield Case("perl", machine("perl"), [f"{HERE}/work.pl"], env={"PERL_HASH_SEED": "0"}, status=9,
-               quick=True)
-    yield Case("perl with all libraries", machine("perl"), [f"{HERE}/work.pl"], modules="*",
-               env={"PERL_HASH_SEED": "0"}, status=9)
-    yield Case("git", machine("sh"), [f"{HERE}/git.sh"], quick=True)
-    yield Case("git with all libraries", machine("sh"), [f"{HERE}/git.sh"], modules="*")
-    yield Case("small tools", machine("bash"), [f"{HERE}/tools.sh"], quick=True, lost=True)
-    yield Case("small tools with all libraries", machine("bash"), [f"{HERE}/tools.sh"], modules="*",
-               lost=True)
-    yield Case("node", machine("node"), [f"{HERE}/work.js"], status=4)
-    yield Case("gcc compiling lua", functools.partial(gcc_on_lua, sources), [
-        "-O2", "-S", "-o", "lvm.s", f"{sources.root}/source/lua5.4/tree/src/lvm.c"],
-        env={"TMPDIR": "/tmp"})
-    yield Case("gdb", machine("gdb"), ["-nx", "-batch", "-ex", "info line main", "-ex", "ptype main",
-                                       "-ex", "print sizeof(long) * 3", "-ex", "nonsense"], status=1)
-
-
-def shell_of(builder, flags):
-    """A shell whose $0 is the program (see check_case)."""
-    return ["/bin/sh", builder(*flags)]
-
-
-def hooked_lua(sources):
-    hooks = build_hooks(sources.machine, os.path.join(sources.root, "hooks"))
-    return sources.lua("-O1", *HOOK_FLAGS, extra=[hooks])
-
-
-def python_test(sources):
-    path = machine(PYTHON)()
-    python_tests(sources)
-    return path
-
-
-def gcc_on_lua(sources):
-    sources.source("lua5.4")
-    return machine("gcc")()
+from cases import PATH, cases, find_program
 
 
 def run_case(case, machine, command, env, work):
-    env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": work, **case.env, **env}
-    return Run(*machine.command(command, env), work, case.stdin.encode(), case.timeout, setup=case.setup)
+    env = {"PATH": PATH, "LC_ALL": "C.UTF-8", "HOME": work, **case.env, **env}
+    if case.port:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            env["PORT"] = str(server.getsockname()[1])
+    return Run(*machine.command(command, env), work, case.stdin.encode(), case.timeout,
+               setup=case.setup, user=ordinary(case))
+
+
+def ordinary(case):
+    """The user to run as, None: no other."""
+    return case.user if os.geteuid() == 0 else None
+
+
+def trace_case(case, machine, command, build, work):
+    """The traced run."""
+    user = ordinary(case)
+    if user:  # who may not be able to read the build directory, nor write here
+        shutil.copy(f"{build}/libftr.so", work)
+        build = work
+        os.mkdir(f"{work}/data")
+        shutil.chown(f"{work}/data", user)
+    return run_case(case, machine, command, trace_environment(build, f"{work}/data", case.mode, case.modules),
+                    f"{work}/run")
 
 
 def check_case(case, machine, path, build, work):
-    if isinstance(path, list):
-        shell, program = path
-        command = [shell, case.args[0], case.args[1], program]
-    else:
-        command = [path, *case.args]
+    shell = isinstance(path, list)  # see shell_of()
+    command = [path[0], *case.args, path[1]] if shell else [path, *case.args]
 
     def normalise(text):
         text = re.sub(rb"test_\w+ passed in .*\n", b"", text)  # which Python says of slow ones only
@@ -204,35 +70,49 @@ def check_case(case, machine, path, build, work):
     if not build:
         return f"status {plain.status_text()}, {len(plain.out)} bytes"
     data = f"{work}/data"
-    traced = run_case(case, machine, command,
-                      trace_environment(build, data, case.mode, case.modules), f"{work}/run")
+    traced = trace_case(case, machine, command, build, work)
     check_same(plain, traced, normalise, case.files)
-    report = Report(build, data, "--all")
+    report = Report(build, data)
     report.check_counts(case.lost)
     report.check_end(traced)
     if case.hooks:
         functions, calls = compare_hooks(machine, path, f"{work}/run/cross.txt", report, traced.pid)
         return f"{functions} functions, {calls} calls agree"
+    main = case.main or command[-1 if shell else 0]
+    about = summary(build, data, report, find_program(main) or main)
     try:
-        report.check_times()
+        report.check_times(case.stacks)
     except Fault as fault:
-        raise Fault(f"same output, {summary(report, traced.pid)}; but {fault}") from fault
-    return summary(report, traced.pid)
+        raise Fault(f"same output, {about}; but {fault}") from fault
+    return about
 
 
-def summary(report, root):
-    """Of the main process: functions traced, called, skipped (pieces of others apart); of all: calls."""
-    rows = [row for row in report.functions if row["pid"] == root]
-    reasons = collections.Counter(row["reason"] for row in report.skipped if row["pid"] == root)
+def summary(build, data, report, name):
+    """
+    Of the busiest process of the program @name, a path or its last part: functions traced, called, skipped (pieces of others
+    apart); of all: calls. It must have been traced, with functions of its own.
+    """
+    calls, own = collections.Counter(), collections.Counter()
+    for row in report.functions:
+        calls[row["process"]] += row["calls"]
+        own[row["process"]] += row["module"] == report.json["processes"][row["process"]]["exe"]
+    busiest = max((index for index, process in enumerate(report.json["processes"])
+                   if name in (process["exe"], os.path.basename(process["exe"]))
+                   and own[index]), key=calls.get, default=None)
+    if busiest is None:
+        raise Fault(f"no process of {name} is in the report with functions of its own")
+    process = report.json["processes"][busiest]
+    alone = Report(build, data, "--all", "--pid", str(process["pid"]))
+    index = alone.json["processes"].index(process)
+    rows = [row for row in alone.functions if row["process"] == index]
+    reasons = collections.Counter(row["reason"] for row in alone.skipped if row["process"] == index)
     fragments = reasons.pop("fragment", 0)
     skips = sum(reasons.values())
     mostly = "".join(f", mostly {reason}" for reason, _ in reasons.most_common(1))
     called = sum(row["calls"] > 0 for row in rows)
-    calls = sum(row["calls"] for row in report.functions)
     share = 100 * len(rows) / max(1, len(rows) + skips)
     return (f"{len(rows)} functions traced ({share:.1f} %), {skips} skipped{mostly}, {fragments} "
-            f"fragments, {called} called, {calls} "
-            f"calls in {len(report.json['processes'])} processes")
+            f"fragments, {called} called, {calls.total()} calls in {len(report.json['processes'])} processes")
 
 
 def in_scratch(case, sources, build, keep):

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import threading
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../target"))
-from harness import Fault, Missing  # noqa: E402
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../target"))
+from harness import TOP, Fault, Missing  # noqa: E402
 
 MIRROR = "http://deb.debian.org/debian"
 SUITE = "bookworm"

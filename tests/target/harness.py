@@ -7,6 +7,7 @@ import json
 import os
 import re
 import resource
+import shutil
 import signal
 import subprocess
 
@@ -29,13 +30,19 @@ class Run:
     """What one run of a program left behind."""
 
     def __init__(self, command, env, work, stdin=b"", timeout=120, limits=(), setup=None,
-                 processors=1):
+                 processors=1, user=None):
+        """@user: to run as, who gets the directory @work."""
         os.makedirs(work)
         if setup:
             setup(work)
+        groups = None
+        if user:
+            os.chmod(os.path.dirname(work), 0o755)
+            shutil.chown(work, user)
+            groups = ()
         with subprocess.Popen(
             command, cwd=work, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
+            stderr=subprocess.PIPE, start_new_session=True, user=user, extra_groups=groups,
             preexec_fn=lambda: set_limits([*limits, ("cpu", 2 * timeout * processors)]),
         ) as process:
             self.pid = process.pid
