@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+size_t sys_page = 4096;
+
 int sys_open(const char *path, int flags, int mode)
 {
 	return (int)sys_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);

@@ -77,6 +77,10 @@ static inline long sys_call6(long nr, long a, long b, long c, long d, long e, lo
 #define SYS_CALL6(nr, a, b, c, d, e, f) \
 	sys_call6(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
+/* The kernel's page size (AT_PAGESZ), once the tracer has started: 64 KiB on many powerpc and arm64
+ * systems. 4096 before. */
+extern size_t sys_page;
+
 /* The few calls that everybody needs; flags and results as the kernel's. */
 int sys_open(const char *path, int flags, int mode);
 void sys_close(int fd);

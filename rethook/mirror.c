@@ -10,7 +10,6 @@
 #define WINDOW_USUAL  (8ul << 20)
 #define WINDOW_MAX    (64ul << 20)
 #define OVERFLOW_SIZE (256ul << 20) /* address space: four million entries */
-#define PAGE	      4096ul
 #define FLAG_HOLE     0x80000000u /* in the overflow: freed below the end */
 
 struct shadow_root shadow_root;
@@ -233,15 +232,17 @@ static void each_in(uint64_t from, uint64_t to, size_t size,
 
 void mirror_each(struct shadow_node *node, void (*visit)(struct shadow_entry *, void *), void *arg)
 {
-	size_t size = shadow_root.scale * 8, step = 512 * PAGE;
-	uint8_t present[512];
+	uint8_t present[512]; /* as many pages are asked for at a time */
+	size_t size = shadow_root.scale * 8, step = sizeof(present) * sys_page;
 
+	if (step > mirror_size())
+		step = mirror_size();
 	for (uint64_t at = node->mirror; at < node->mirror + mirror_size(); at += step) {
 		if (sys_call(SYS_mincore, at, step, present) < 0)
 			memset(present, 1, sizeof(present));
-		for (size_t i = 0; i < 512; i++)
+		for (size_t i = 0; i < step / sys_page; i++)
 			if (present[i])
-				each_in(at + i * PAGE, at + (i + 1) * PAGE, size, visit, arg);
+				each_in(at + i * sys_page, at + (i + 1) * sys_page, size, visit, arg);
 	}
 	each_in(node->overflow, node->overflow_end, sizeof(struct shadow_entry), visit, arg);
 }

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#define PAGE	     4096ul
 #define REUSE_PROBES 8
 
 #ifndef MADV_WIPEONFORK
@@ -97,16 +96,16 @@ static struct shadow_thread *reuse(int tid)
 
 static struct shadow_thread *create(int tid)
 {
-	size_t size = (sizeof(struct shadow_thread) + PAGE - 1) & -PAGE;
+	size_t size = (sizeof(struct shadow_thread) + sys_page - 1) & -sys_page;
 	/* The words that a fork wipes have a page of their own, behind. */
-	uint8_t *memory = sys_mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE,
+	uint8_t *memory = sys_mmap(NULL, size + sys_page, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct shadow_thread *t = (struct shadow_thread *)memory;
 
 	if (sys_failed(memory))
 		return NULL;
-	if (sys_call(SYS_madvise, memory + size, PAGE, MADV_WIPEONFORK) || mirror_map(&t->node)) {
-		sys_munmap(memory, size + PAGE);
+	if (sys_call(SYS_madvise, memory + size, sys_page, MADV_WIPEONFORK) || mirror_map(&t->node)) {
+		sys_munmap(memory, size + sys_page);
 		return NULL;
 	}
 	t->records = (uint64_t *)(memory + size);
@@ -144,7 +143,7 @@ struct shadow_thread *thread_enter(void)
 void thread_wipe(void)
 {
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
-		memset(t->records, 0, PAGE);
+		memset(t->records, 0, sys_page);
 }
 
 void thread_only_survivor(struct shadow_thread *me)

@@ -17,7 +17,6 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define PAGE	    4096ul
 #define IMAGES_MAX  10000 /* of one process, by exec */
 #define AHEAD_MAX   256	  /* thread blocks mapped in advance, */
 #define AHEAD_BYTES (1ul << 30) /* and their bytes, of address space and of a sparse file */
@@ -181,11 +180,11 @@ static int extend(int fd, uint64_t from, uint64_t size)
 		err = sys_call(SYS_fallocate, fd, 0, from, size);
 	while (err == -EINTR);
 	if (err == -EOPNOTSUPP) { /* no such call on this file system: write zeros */
-		static const char zeros[PAGE];
+		static const char zeros[4096];
 
 		err = 0;
-		for (uint64_t at = from; !err && at < from + size; at += PAGE)
-			err = sys_pwrite_all(fd, zeros, PAGE, at);
+		for (uint64_t at = from; !err && at < from + size; at += sizeof(zeros))
+			err = sys_pwrite_all(fd, zeros, sizeof(zeros), at);
 	}
 	return (int)err;
 }
@@ -242,12 +241,12 @@ int record_begin(const struct config *config, char *const *argv, const char **wh
 	err = rec.data ? make_directory(rec.data) : 0;
 	if (err)
 		return err;
-	rec.wiped = map_private(PAGE);
+	rec.wiped = map_private(sys_page);
 	*why = "no memory";
 	if (sys_failed(rec.wiped))
 		return -ENOMEM;
 	*why = "memory cannot be kept from forked children";
-	err = (int)sys_call(SYS_madvise, rec.wiped, PAGE, MADV_WIPEONFORK);
+	err = (int)sys_call(SYS_madvise, rec.wiped, sys_page, MADV_WIPEONFORK);
 	if (err)
 		return err;
 	err = new_header(start, &image, &h, why);
@@ -369,7 +368,7 @@ uint32_t record_max_ids(void)
 /* Bytes of a block that ids below @next_id need. */
 static uint64_t used_size(uint32_t next_id)
 {
-	return (THREAD_SIZE + (uint64_t)next_id * FUNC_RECORD_SIZE + PAGE - 1) & ~(PAGE - 1);
+	return (THREAD_SIZE + (uint64_t)next_id * FUNC_RECORD_SIZE + sys_page - 1) & -sys_page;
 }
 
 int record_open(uint32_t next_id, uint32_t more, const char **why)

@@ -31,6 +31,7 @@ void session_see(char *const *envp)
 	struct rlimit stack = { 0, 0 };
 
 	sys_call(SYS_prlimit64, 0, RLIMIT_STACK, NULL, &stack);
+	sys_page = auxiliary(envp, AT_PAGESZ);
 	session.phdr = auxiliary(envp, AT_PHDR);
 	session.phnum = auxiliary(envp, AT_PHNUM);
 	session.features = auxiliary(envp, AT_HWCAP);
@@ -38,10 +39,10 @@ void session_see(char *const *envp)
 		.env = &session.env,
 		.functions = &session.function_filter,
 		.root = (uint64_t)&shadow_root,
-		.page = auxiliary(envp, AT_PAGESZ),
-		.patch = { .page = auxiliary(envp, AT_PAGESZ),
+		.page = sys_page,
+		.patch = { .page = sys_page,
 			.avoid_mem = !patch_mem_executes() },
-		.place = { .page = auxiliary(envp, AT_PAGESZ),
+		.place = { .page = sys_page,
 			.program = session.phdr,
 			.loader = auxiliary(envp, AT_BASE),
 			.brk = (uint64_t)sys_call(SYS_brk, 0),

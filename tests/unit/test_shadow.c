@@ -7,6 +7,7 @@
 #include "rethook/shadow.h"
 #include "rethook/mirror.h"
 #include "rethook/thread.h"
+#include "arch/sys.h"
 #include "arch/x86_64/x86.h"
 #include "support_random.h"
 #include <criterion/criterion.h>
@@ -652,4 +653,18 @@ Test(shadow_profile, recursion_is_counted_once)
 	cr_expect_eq(r->depth, 0);
 	cr_expect_eq(r->total, r->max, "the outermost one's");
 	cr_expect_eq(r->total, r->self);
+}
+
+/* The kernel wipes whole pages, however large they are: 64 KiB on many systems. */
+Test(shadow_pages, what_a_fork_wipes_has_a_page_of_its_own)
+{
+	struct shadow_thread *thread;
+	size_t before;
+
+	sys_page = 65536;
+	begin(MODE_COUNT);
+	thread = thread_enter();
+	cr_assert_not_null(thread);
+	before = (size_t)((uint8_t *)thread->records - (uint8_t *)thread);
+	cr_expect(before >= sizeof(*thread) && before % 65536 == 0, "%zu", before);
 }
