@@ -23,7 +23,7 @@ from harness import (COUNTS, HERE, HOOK_FLAGS, Fault, Report, Run, build_hooks, 
 from machine import machine_of
 
 WORDS = ("flags", "mode", "args", "stdin", "env", "exit", "expect", "maybe", "absent", "skipped",
-         "needs", "library", "strip", "limit", "timeout", "cross", "lost", "stacks", "end")
+         "needs", "library", "strip", "limit", "timeout", "cross", "lost", "stacks", "end", "says")
 DEFAULT_FLAGS = ["-O0", "-O2", "-Os", "clang -O2"]
 
 
@@ -111,8 +111,9 @@ class Program:
     def run(self, environment, work):
         header = self.header
         env = {"PATH": os.environ["PATH"], "LC_ALL": "C", "TARGET_DIR": self.dir}
-        # A program built for gcov writes what it counted.
+        # A program built for gcov or gprof writes what it counted, and when.
         env["GCOV_PREFIX"] = os.path.dirname(work)
+        env["GMON_OUT_PREFIX"] = os.path.join(os.path.dirname(work), "gmon")
         for line in header["env"]:
             env.update(word.split("=", 1) for word in shlex.split(line))
         env.update(environment)
@@ -183,6 +184,10 @@ def check_traced(program, build, mode, plain, work):
     os.makedirs(work)
     data = os.path.join(work, "data")
     run = program.run(trace_environment(build, data, mode), os.path.join(work, "run"))
+    for text in program.header["says"]:
+        run.err, n = re.subn(rb"^ftr: .*" + re.escape(text.encode()) + rb".*\n", b"", run.err, flags=re.M)
+        if not n:
+            raise Fault(f"does not say: {text}; {run.tail()}")
     check_same(plain, run)
     if not os.path.exists(data) and not program.header["expect"]:
         return  # nothing to trace, nothing to tell
