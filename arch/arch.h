@@ -131,6 +131,7 @@ struct isa_site {
 			  * (arm64: x16, x17; powerpc: see scan.c) */
 	uint8_t offset; /* of the patch from the function's start */
 	uint8_t len;	/* of the window: bytes displaced from start + offset on */
+	uint8_t far_len; /* of the window of SITE_SEVERAL, whose patch reaches isa->far_reach; 0: none */
 	uint64_t hop;	/* SITE_HOP, SITE_ISLAND: address of the padding used */
 };
 
@@ -311,6 +312,7 @@ struct isa {
 	int8_t entry_ra_offset; /* return address at CFA + this; 0: in a register */
 	uint8_t patch_size;	/* bytes of a patch that has room, and of one in padding */
 	uint64_t reach;		/* a patch's jump reaches this far in both directions */
+	uint64_t far_reach;	/* and that of a longer patch; 0: there is none */
 	uint32_t detour_max;	/* upper bound of one detour's size */
 	uint32_t common_max;
 

@@ -313,6 +313,17 @@ static bool is_patched(const struct isa_patch *patches, int n, uint64_t addr)
 	return false;
 }
 
+/* Make a patch that reaches further of it. False: there is none. */
+static bool lengthen(struct isa_site *site)
+{
+	if (!site->far_len)
+		return false;
+	site->len = site->far_len;
+	site->far_len = 0;
+	site->choice = SITE_SEVERAL;
+	return true;
+}
+
 /*
  * The bytes about to be replaced must be those of the file, or of our own @patches: nobody else's
  * patch or breakpoint.
@@ -329,13 +340,22 @@ static bool memory_agrees(const struct plan *plan, uint64_t addr, size_t len,
 	return file;
 }
 
+/* Does an exception land before offset @end of the function? */
+static bool has_pad(const struct plan *plan, const struct symbol *s, uint64_t end)
+{
+	uint64_t pad;
+
+	return s->fde && s->fde->lsda
+		&& lsda_pads(&plan->elf, s->fde, s->start, s->start + end, &pad, 1);
+}
+
 void plan_site(struct plan *plan, struct plan_function *f, const struct plan_settings *settings,
 	uint64_t detour)
 {
 	struct isa_patch patches[2];
 	const struct symbol *s = f->symbol;
 	struct isa_site *site = &f->site;
-	uint64_t pad, window;
+	uint64_t window;
 	int npatches = 0;
 
 	if (plan->elf.textrel) {
@@ -356,15 +376,23 @@ void plan_site(struct plan *plan, struct plan_function *f, const struct plan_set
 	}
 	if (site->choice == SITE_REFUSED)
 		return;
-	if (s->fde && s->fde->lsda
-		&& lsda_pads(&plan->elf, s->fde, s->start, s->start + site->offset + window, &pad, 1)) {
+	if (has_pad(plan, s, site->offset + window)) {
 		refuse(site, REASON_FRAGMENT);
 		return;
 	}
 	if (detour) {
 		f->detour = detour;
 		npatches = plan_patch(plan, settings, f, patches);
+		if (npatches < 0 && lengthen(site)) {
+			window = site->len;
+			npatches = plan_patch(plan, settings, f, patches);
+		}
 	}
+	if (site->far_len
+		&& (has_pad(plan, s, site->offset + site->far_len)
+			|| !memory_agrees(plan, s->start, site->offset + site->far_len, patches,
+				npatches)))
+		site->far_len = 0;
 	if (!memory_agrees(plan, s->start, site->offset + window, patches, npatches)
 		|| (site->choice == SITE_HOP
 			&& !memory_agrees(plan, site->hop, arch_isa->patch_size, patches,
@@ -513,6 +541,7 @@ static int add_detour(struct plan *plan, const struct plan_settings *settings, s
 struct run {
 	size_t from, to;
 	uint8_t turn;
+	uint64_t reach;
 };
 
 static bool in_run(const struct run *run, const struct plan_function *f)
@@ -550,7 +579,7 @@ static bool set_place(const struct plan *plan, const struct run *run, struct gap
 {
 	uint64_t lo = ~0ull, hi = 0;
 
-	place->reach = arch_isa->reach;
+	place->reach = run->reach;
 	place->size = 16 * place->page;
 	for (size_t i = run->from; i < run->to; i++) {
 		const struct plan_function *f = &plan->functions[i];
@@ -742,21 +771,43 @@ static int serve_by_islands(struct plan *plan, const struct plan_settings *setti
 	return serve(plan, settings, run, next_id, arena, why);
 }
 
+/* Functions out of reach that have room for a patch that reaches further get that. */
+static int serve_far(struct plan *plan, const struct plan_settings *settings, const struct run *run,
+	uint32_t *next_id, struct arena *arena, const char **why)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		struct plan_function *f = &plan->functions[i];
+
+		if (f->site.reason != REASON_OUT_OF_REACH)
+			continue;
+		f->turn = run->turn;
+		plan_site(plan, f, settings, 0);
+		if (f->site.choice != SITE_REFUSED && !lengthen(&f->site))
+			refuse(&f->site, REASON_OUT_OF_REACH);
+	}
+	return serve(plan, settings, run, next_id, arena, why);
+}
+
 static int serve_all(struct plan *plan, const struct plan_settings *settings, uint32_t *next_id,
 	struct arena *arena, const char **why)
 {
-	struct run run = { .to = plan->count };
+	struct run run = { .to = plan->count, .reach = arch_isa->reach };
 	int err = serve(plan, settings, &run, next_id, arena, why);
 	uint64_t sides[2] = { plan->images_lo, plan->images_hi };
 
-	*why = "no free memory near enough";
-	if (!err && !plan->images_hi)
-		return -ERANGE;
-	for (int i = 0; i < 2 && !err && arch_isa->island; i++) {
+	for (int i = 0; i < 2 && !err && arch_isa->island && plan->images_hi; i++) {
 		run.turn++;
 		err = serve_by_islands(plan, settings, sides[i], &run, next_id, arena, why);
 	}
-	return err;
+	if (!err && arch_isa->far_reach) {
+		run.turn++;
+		run.reach = arch_isa->far_reach;
+		err = serve_far(plan, settings, &run, next_id, arena, why);
+	}
+	if (err || plan->images_hi)
+		return err;
+	*why = "no free memory near enough";
+	return -ERANGE;
 }
 
 int plan_image(struct plan *plan, const struct plan_settings *settings, uint32_t *next_id,

@@ -11,8 +11,9 @@
 /* How every return point begins: stp x10, x9, [sp, #-48]!; add x9, sp, #48. */
 #define A64_RETURN_MARK 0x9100c3e9a9bd27eaull
 
-/* HWCAP_SVE, of struct isa_env.features. */
-#define A64_FEATURE_SVE (1u << 22)
+/* Of struct isa_env.features: HWCAP_SVE, HWCAP_GCS. */
+#define A64_FEATURE_SVE (1ull << 22)
+#define A64_FEATURE_GCS (1ull << 32)
 
 /* Where each displaced instruction went. */
 struct a64_moved {

@@ -15,7 +15,7 @@
  * Behind a paciasp, which is a landing pad and stays, x30 is signed: D makes it plain, B signs T.
  */
 #include "a64.h"
-#include "insn.h"
+#include "scan.h"
 #include <errno.h>
 
 /* Offsets the generated code uses. */
@@ -319,7 +319,8 @@ static unsigned add_base(struct emitter *e, unsigned rn, uint64_t number, unsign
 		return (unsigned)number;
 	if (number >> 24)
 		e->unreachable = true;
-	add_number(e, rn, rn, number >> 12 & 0xfff, SHIFT_12);
+	if (number >> 12)
+		add_number(e, rn, rn, number >> 12 & 0xfff, SHIFT_12);
 	if ((number & 0xfff) <= reach)
 		return number & 0xfff;
 	add_number(e, rn, rn, number & 0xfff, 0);
@@ -632,6 +633,27 @@ static void body_rows(struct emitter *e, const struct isa_emit *in, const struct
 	e->p = body;
 }
 
+/*
+ * Back into the function. Where that is further than a branch reaches, by way of x16; and by ret,
+ * which goes anywhere, where the function may be in a page that is guarded against br (with GCS,
+ * ret does not, see HWCAP_GCS).
+ */
+static int lead_back(struct emitter *e, uint64_t to, const uint8_t *code)
+{
+	bool guarded = a64_patch_offset(&(struct a64_code){ code, 1 });
+	uint32_t insn;
+
+	if (a64_branch(A64_B, e->at + here(e), to, &insn)) {
+		put(e, insn);
+		return 0;
+	}
+	if (e->keep16 || (guarded && e->env->features & A64_FEATURE_GCS))
+		return -ERANGE;
+	load_number(e, X16, to);
+	put(e, (guarded ? 0xd65f0000u : BR) | X16 << 5);
+	return 0;
+}
+
 static int emit_body(struct emitter *e, const struct isa_emit *in, const uint8_t *code,
 	struct isa_detour *detour)
 {
@@ -653,12 +675,12 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, const uint8_t
 		put(e, sign);
 	e->p += moved.size;
 	if (!moved.ends)
-		branch(e, A64_B, from + in->site->len);
+		err = lead_back(e, from + in->site->len, code);
 	if (in->ncfi) {
 		range_end(e);
 		detour->nranges++;
 	}
-	return 0;
+	return err;
 }
 
 /* The body of a site of nops: what is behind them. */

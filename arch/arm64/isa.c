@@ -12,6 +12,7 @@ const struct isa isa_arm64 = {
 	.entry_ra_offset = 0,
 	.patch_size = 4,
 	.reach = (1ull << 27) - (1 << 20),
+	.far_reach = (1ull << 32) - (1 << 20),
 	.detour_max = 1024,
 	.common_max = 4096,
 	.scan = a64_scan,

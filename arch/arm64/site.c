@@ -18,6 +18,31 @@ static bool is_restorer(const struct a64_code *code)
 		&& insn_read(code->bytes + 4) == 0xd4000001;
 }
 
+/*
+ * May the first three instructions give way? Nothing may go behind the first one, and x16 must be
+ * nobody's from there to behind the third, where the body comes back by way of it.
+ */
+static bool has_long_window(const struct a64_func *state, const struct a64_code *code)
+{
+	const uint8_t *window = code->bytes + state->offset;
+
+	if (code->n < state->offset / 4u + A64_WINDOW_MAX
+		|| state->facts & (FACT_LANDED | FACT_SWITCHES | FACT_SCRATCH_IN))
+		return false;
+	for (unsigned i = 0; i < A64_WINDOW_MAX; i++) {
+		uint32_t insn = insn_read(window + 4 * i);
+		enum insn_kind kind = insn_kind(insn);
+		struct insn_uses uses = insn_uses(insn);
+
+		if ((uses.reads | uses.writes) & (1u << 16 | 1u << 17) || kind == INSN_UNDEFINED
+			|| kind == INSN_LDR_SIMD || kind == INSN_BLR || kind == INSN_BR
+			|| (insn_ends(kind, insn) && i + 1 < A64_WINDOW_MAX)
+			|| (kind == INSN_BL && i + 1 < A64_WINDOW_MAX))
+			return false;
+	}
+	return true;
+}
+
 void a64_site(const struct isa_module *module, size_t index, struct isa_site *site)
 {
 	const struct isa_func *func = &module->funcs[index];
@@ -46,6 +71,7 @@ void a64_site(const struct isa_module *module, size_t index, struct isa_site *si
 	if (site->choice == SITE_REFUSED)
 		return;
 	site->len = 4;
+	site->far_len = has_long_window(state, &code) ? 4 * A64_WINDOW_MAX : 0;
 	site->scratch_in = state->facts & FACT_SCRATCH_IN || func->anonymous;
 	site->reason = state->keeps;
 	site->entry_only = state->keeps != REASON_NONE;

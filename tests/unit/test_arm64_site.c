@@ -181,6 +181,82 @@ Test(arm64_site, functions_get_the_right_place)
 	}
 }
 
+/* ---- windows of three instructions ---- */
+
+static const struct {
+	const char *name;
+	uint32_t code[6];
+	uint8_t n, far_len;
+} windows[] = {
+	{ "a frame", { PUSH, 0x910003fd /* mov x29, sp */, INC, POP, RET }, 5, 12 },
+	{ "behind a landing pad", { 0xd503233f, PUSH, INC, INC, POP, RET }, 6, 12 },
+	{ "too short", { INC, RET }, 2, 0 },
+	{ "ends as the third", { INC, INC, RET }, 3, 12 },
+	{ "ends before", { INC, RET, INC }, 3, 0 },
+	{ "a call before the third", { PUSH, 0xd63f0020 /* blr x1 */, INC, POP, RET }, 5, 0 },
+	{ "something goes behind the third",
+		{ INC, INC, INC, INC, 0xb4ffffe0 /* cbz x0, .-4 */, RET }, 6, 12 },
+	{ "something goes to the second", { INC, INC, INC, 0xb4ffffc0 /* cbz x0, .-8 */, RET }, 5, 0 },
+	{ "a branch through a register", { INC, INC, INC, 0xd61f0000 /* br x0 */ }, 4, 0 },
+	{ "x16 is used", { INC, 0xaa0003f0 /* mov x16, x0 */, INC, RET }, 4, 0 },
+};
+
+Test(arm64_site, long_windows)
+{
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
+		const struct isa_text text = { (const uint8_t *)windows[i].code, TEXT,
+			4u * windows[i].n };
+		const struct isa_func func = { .start = TEXT, .end = TEXT + text.size,
+			.limit = TEXT + text.size };
+		struct arena arena = { 0 };
+		struct isa_module module = { .isa = &isa_arm64, .arena = &arena, .texts = &text,
+			.ntexts = 1, .funcs = &func, .nfuncs = 1 };
+		struct isa_site site;
+
+		cr_assert_eq(isa_arm64.scan(&module), 0);
+		isa_arm64.site(&module, 0, &site);
+		cr_expect_eq(site.far_len, windows[i].far_len, "%s: %u", windows[i].name,
+			site.far_len);
+		arena_free(&arena);
+	}
+}
+
+Test(arm64_site, patches)
+{
+	static const struct {
+		const char *name;
+		uint8_t choice;
+		uint64_t at;
+		int want;
+		uint32_t insns[3];
+	} cases[] = {
+		{ "b", SITE_ONE, 0x8401000, 1, { 0x16000000 } },	  /* b .-0x8000000 */
+		{ "b to the other end", SITE_ONE, 0x18400ffc, 1, { 0x15ffffff } },
+		{ "out of its reach", SITE_ONE, 0x18401000, -34, { 0 } },
+		{ "adrp, add, br", SITE_SEVERAL, 0x50402010, 1,
+			{ 0xb0200010 /* adrp x16, .+0x40001000 */,
+				0x91004210 /* add x16, x16, #0x10 */, 0xd61f0200 /* br x16 */ } },
+		{ "out of their reach", SITE_SEVERAL, 0x210401000, -34, { 0 } },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct isa_func func = { .start = 0x401000 };
+		const struct isa_site site = { .choice = cases[i].choice };
+		const struct isa_emit in = { .func = &func, .site = &site, .bias = 0x10000000,
+			.at = cases[i].at };
+		struct isa_patch patches[2];
+		int n = isa_arm64.patch(&in, patches);
+
+		cr_expect_eq(n, cases[i].want, "%s: %d", cases[i].name, n);
+		if (n != 1)
+			continue;
+		cr_expect_eq(patches[0].addr, 0x10401000, "%s", cases[i].name);
+		cr_expect_eq(patches[0].len, site.choice == SITE_ONE ? 4 : 12, "%s", cases[i].name);
+		cr_expect(!memcmp(patches[0].bytes, cases[i].insns, patches[0].len), "%s: %08x",
+			cases[i].name, *(uint32_t *)patches[0].bytes);
+	}
+}
+
 /* ---- registers of single instructions ---- */
 
 #define R(n) (1u << (n))
