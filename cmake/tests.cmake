@@ -134,6 +134,32 @@ if(CMAKE_CROSSCOMPILING)
   set_tests_properties(count PROPERTIES LABELS count TIMEOUT 300 SKIP_RETURN_CODE 77)
 endif()
 
+# Programs that use the library (include/ftr/ftr.h): linked with it in either form, and traced by it
+# at the same time.
+find_package(Threads REQUIRED)
+file(GLOB programs CONFIGURE_DEPENDS tests/probe/*.c)
+foreach(source IN LISTS programs)
+  cmake_path(GET source STEM name)
+  foreach(library ftr ftr_static)
+    set(program probe_${name}_${library})
+    add_executable(${program} ${source})
+    set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
+      ${PROJECT_BINARY_DIR}/tests/probe)
+    target_link_libraries(${program} PRIVATE ftr_warnings ${library} Threads::Threads)
+    # Calls as they are written.
+    target_compile_options(${program} PRIVATE -O1 -fno-optimize-sibling-calls)
+    add_test(NAME probe/${name}/${library} COMMAND ${program})
+  endforeach()
+  set(names probe/${name}/ftr probe/${name}/ftr_static)
+  if(NOT CMAKE_CROSSCOMPILING)
+    list(APPEND names probe/${name}/traced)
+    add_test(NAME probe/${name}/traced COMMAND probe_${name}_ftr)
+    set_property(TEST probe/${name}/traced PROPERTY ENVIRONMENT
+      LD_PRELOAD=$<TARGET_FILE:ftr> FTR_DATA=${PROJECT_BINARY_DIR}/tests/probe/${name}.data)
+  endif()
+  set_tests_properties(${names} PROPERTIES LABELS probe TIMEOUT 120 SKIP_RETURN_CODE 77)
+endforeach()
+
 # What the library shows of itself, and what it asks for.
 add_test(NAME library COMMAND sh ${PROJECT_SOURCE_DIR}/tests/library.sh $<TARGET_FILE:ftr>)
 if(TARGET ftr-bench)

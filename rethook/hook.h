@@ -46,6 +46,11 @@ struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 /* Wait until no thread reads a list that was replaced before. May be called from a handler. */
 void hook_synchronize(void);
 
+/* While a thread reads what is replaced like a list; short, and not around handlers. Makes no system
+ * call. */
+void hook_read_begin(void);
+void hook_read_end(void);
+
 /* Does a handler of hook @serial run in another thread? Reliable once the hook is in no list and
  * hook_synchronize() has returned. */
 bool hook_running(uint64_t serial);

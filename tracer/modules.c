@@ -115,7 +115,7 @@ static void add_module(struct modules *modules, const struct maps *maps, const s
 		if (modules->list[i].ld == m->ld)
 			return; /* the loader itself, which all namespaces share */
 	m->main = phdr >= m->lo && phdr < m->hi;
-	m->ours = (here >= m->lo && here < m->hi) || shadow_pad_of(m->lo);
+	m->ours = !m->main && ((here >= m->lo && here < m->hi) || shadow_pad_of(m->lo));
 	modules->count++;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
+#include "probe.h"
 #include "record.h"
 #include "../trampolines/trap.h"
 #include "watch.h"
@@ -55,6 +56,12 @@ static int64_t tls_offset(const void *variable)
 	return (int64_t)((uintptr_t)variable - arch_thread_pointer());
 }
 
+static void renew(struct shadow_thread *thread)
+{
+	record_renew(thread);
+	probe_renewed(thread);
+}
+
 void session_set_env(void)
 {
 	mirror_setup(session.config.mode);
@@ -74,7 +81,7 @@ void session_set_env(void)
 	shadow_hooks = (struct shadow_hooks){
 		.mode = session.config.mode,
 		.attach = record_attach,
-		.renew = record_renew,
+		.renew = renew,
 		.lost_call = record_lost_call,
 		.borrowed = record_borrowed,
 		.watch = watch_entered,

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* For the programs of this directory: a failed check says where and what, and ends the program. */
+#ifndef PROBE_CHECK_H
+#define PROBE_CHECK_H
+
+#include <ftr/ftr.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+
+#define CHECK(condition, ...)                                                                      \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			printf("%s:%d: %s: ", __FILE__, __LINE__, #condition);                     \
+			printf(" " __VA_ARGS__);                                                    \
+			puts("");                                                                  \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+#define CHECK_INT(got, wanted)                                                                     \
+	do {                                                                                       \
+		long got_ = (long)(got), wanted_ = (long)(wanted);                                 \
+                                                                                                   \
+		if (got_ != wanted_) {                                                             \
+			printf("%s:%d: %s is %ld, not %ld (%s)\n", __FILE__, __LINE__, #got, got_, \
+				wanted_, ftr_error());                                             \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+#define CHECK_COUNTS(probe, ncalls, nreturned, nunwound)                                           \
+	do {                                                                                       \
+		struct ftr_counts counts_;                                                         \
+                                                                                                   \
+		CHECK_INT(ftr_read(probe, &counts_), 0);                                           \
+		CHECK_INT(counts_.calls, ncalls);                                                  \
+		CHECK_INT(counts_.returned, nreturned);                                            \
+		CHECK_INT(counts_.unwound, nunwound);                                              \
+	} while (0)
+
+/* Attach to one function. */
+static inline struct ftr_probe *attach(const void *function, ftr_handler *entry, ftr_handler *ret,
+	void *data)
+{
+	const struct ftr_probe_spec spec = { .function = function, .entry = entry, .ret = ret,
+		.data = data };
+	struct ftr_probe *probe = NULL;
+
+	CHECK_INT(ftr_attach(&spec, &probe), 1);
+	return probe;
+}
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/* Counter probes: by address, name, glob and module; per thread; reset; and what is refused. */
+#include "check.h"
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static volatile int sink;
+static jmp_buf out;
+
+NOINLINE static int fib(int n)
+{
+	return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
+
+NOINLINE static void leave(int jump)
+{
+	sink++;
+	if (jump)
+		longjmp(out, 1);
+}
+
+NOINLINE static int twin_one(int n)
+{
+	return sink + n;
+}
+
+NOINLINE static int twin_two(int n)
+{
+	return sink - n;
+}
+
+static void counts_calls(void)
+{
+	struct ftr_probe *p = attach(fib, NULL, NULL, NULL), *again;
+	struct ftr_counts counts;
+
+	CHECK_COUNTS(p, 0, 0, 0);
+	CHECK_INT(fib(10), 55);
+	CHECK_COUNTS(p, 177, 177, 0);
+	again = attach(fib, NULL, NULL, NULL);
+	fib(3);
+	CHECK_COUNTS(p, 182, 182, 0);
+	CHECK_COUNTS(again, 5, 5, 0);
+	CHECK_INT(ftr_reset(p), 0);
+	fib(3);
+	CHECK_COUNTS(p, 5, 5, 0);
+	CHECK_COUNTS(again, 10, 10, 0);
+	CHECK_INT(ftr_detach(p), 0);
+	fib(3);
+	CHECK_COUNTS(again, 15, 15, 0);
+	CHECK_INT(ftr_read_counts((void *)fib, &counts), 0);
+	CHECK(counts.calls >= 192);
+	CHECK_INT(ftr_detach(again), 0);
+}
+
+static void counts_jumps(void)
+{
+	struct ftr_probe *p = attach(leave, NULL, NULL, NULL);
+
+	for (int i = 0; i < 3; i++)
+		if (!setjmp(out))
+			leave(i);
+	leave(0);
+	CHECK_COUNTS(p, 4, 2, 2);
+	CHECK_INT(ftr_detach(p), 0);
+}
+
+static void finds_by_name(void)
+{
+	struct ftr_function f;
+	struct ftr_probe *p;
+
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "twin_*" }), &p), 2);
+	twin_one(1);
+	twin_one(1);
+	twin_two(1);
+	CHECK_COUNTS(p, 3, 3, 0);
+	for (unsigned i = 0; i < 2; i++) {
+		CHECK_INT(ftr_probe_function(p, i, &f), 0);
+		CHECK(!strncmp(f.name, "twin_", 5), "%s", f.name);
+		CHECK(f.address == (i ? (void *)twin_two : (void *)twin_one)
+			|| f.address == (i ? (void *)twin_one : (void *)twin_two));
+	}
+	CHECK_INT(ftr_probe_function(p, 2, &f), -ENOENT);
+	CHECK_INT(ftr_detach(p), 0);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){
+			    .name = "getpp?d", .module = "libc.so*" }), &p), 1);
+	getppid();
+	getppid();
+	CHECK_COUNTS(p, 2, 2, 0);
+	CHECK_INT(ftr_detach(p), 0);
+}
+
+/* An indirect function is its implementation. */
+static void finds_indirect_functions(void)
+{
+	size_t (*volatile length)(const char *) = strlen;
+	struct ftr_probe *p;
+	int n = ftr_attach((&(struct ftr_probe_spec){ .name = "strlen", .module = "libc.so*" }), &p);
+
+	CHECK(n == 1 || n == -ENOTSUP, "%d: %s", n, ftr_error());
+	if (n < 0)
+		return;
+	length("abc");
+	length("abc");
+	CHECK_COUNTS(p, 2, 2, 0);
+	CHECK_INT(ftr_detach(p), 0);
+}
+
+static void *five(void *tid)
+{
+	*(int *)tid = (int)syscall(SYS_gettid);
+	for (int i = 0; i < 5; i++)
+		twin_one(i);
+	return NULL;
+}
+
+static void counts_by_thread(void)
+{
+	struct ftr_probe *p = attach(twin_one, NULL, NULL, NULL), *mine;
+	struct ftr_counts counts;
+	pthread_t thread;
+	int tid;
+
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){
+			    .name = "twin_one", .thread = (int)syscall(SYS_gettid) }), &mine), 1);
+	twin_one(0);
+	for (int i = 0; i < 20; i++) {
+		pthread_create(&thread, NULL, five, &tid);
+		pthread_join(thread, NULL);
+	}
+	CHECK_COUNTS(p, 101, 101, 0);
+	CHECK_COUNTS(mine, 1, 1, 0);
+	CHECK_INT(ftr_read_thread(p, 0, &counts), 0);
+	CHECK_INT(counts.calls, 1);
+	CHECK_INT(ftr_read_thread(p, tid, &counts), 0);
+	CHECK_INT(counts.calls, 5);
+	CHECK_INT(ftr_read_thread(p, 1, &counts), 0);
+	CHECK_INT(counts.calls, 0);
+	CHECK_INT(ftr_detach(mine), 0);
+	CHECK_INT(ftr_detach(p), 0);
+}
+
+static void refuses(void)
+{
+	/* Not a constant: code that refers to the inside of a function keeps it from being patched. */
+	const char *volatile begin = (const char *)fib;
+	struct ftr_probe *p = NULL;
+	struct ftr_counts counts;
+
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "no_such_function" }), &p), -ENOENT);
+	CHECK(!strcmp(ftr_error(), "no_such_function: no such function"), "%s", ftr_error());
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .function = begin + 1 }), &p),
+		-ENOENT);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .function = &p }), &p), -ENOENT);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ 0 }), &p), -EINVAL);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib", .flags = 1u << 30 }), &p),
+		-EINVAL);
+	CHECK_INT(ftr_attach_sized(&(struct ftr_probe_spec){ .name = "fib" }, 3, &p), -EINVAL);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib" }), NULL), -EINVAL);
+	CHECK_INT(ftr_detach(NULL), -EINVAL);
+	CHECK_INT(ftr_read(NULL, &counts), -EINVAL);
+	CHECK_INT(ftr_reset(NULL), -EINVAL);
+	CHECK(!p);
+}
+
+int main(void)
+{
+	counts_calls();
+	counts_jumps();
+	finds_by_name();
+	finds_indirect_functions();
+	counts_by_thread();
+	refuses();
+	puts("ok");
+	return 0;
+}

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: MIT */
+#include "probe.h"
+#include "pool.h"
+#include "session.h"
+#include "../arch/sys.h"
+#include "../rethook/thread.h"
+#include "../trampolines/live.h"
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+#define BLOCKS_MAX 16384 /* threads at a time whose own numbers are told apart */
+
+/* Who reads it without the lock: ftr_read() and its kin, and threads that begin. */
+struct ftr_probe {
+	struct ftr_probe *next; /* RCU */
+	uint64_t serial;
+	struct ftr_probe_spec spec; /* without strings */
+	struct target **targets;
+	size_t ntargets, room;
+	struct ftr_counts base;	  /* what there was before, in all, */
+	struct ftr_counts *bases; /* and by thread, indexed by shadow_thread.block; NULL: nothing */
+};
+
+static struct {
+	struct ftr_probe *first; /* RCU */
+	uint64_t serial;
+	int holder; /* thread id of who holds the lock; 0: nobody */
+} probes;
+
+/* ---- errors ---- */
+
+static __thread char error_text[192] __attribute__((tls_model("initial-exec")));
+
+int probe_fail(int err, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	str_vprint(error_text, sizeof(error_text), format, ap);
+	va_end(ap);
+	return err;
+}
+
+EXPORTED const char *ftr_error(void)
+{
+	return error_text;
+}
+
+/* ---- one at a time ---- */
+
+/*
+ * The lock, with all but SIGTRAP blocked and nothing recorded on this thread: what is called from
+ * here is nobody's business. A holder that is not in this process (it forked away) has lost it.
+ */
+struct quiet {
+	uint64_t signals;
+	bool paused;
+};
+
+static void lock(struct quiet *q)
+{
+	uint64_t all = ~(1ull << (SIGTRAP - 1));
+	int me = sys_gettid();
+
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &q->signals, 8);
+	for (int free = 0; !__atomic_compare_exchange_n(&probes.holder, &free, me, false,
+		     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);) {
+		if (sys_call(SYS_tgkill, sys_getpid(), free, 0) != -ESRCH) {
+			sys_call(SYS_sched_yield);
+			free = 0;
+		}
+	}
+	q->paused = session.ready && shadow_pause(true);
+}
+
+static void unlock(const struct quiet *q)
+{
+	if (q->paused)
+		shadow_pause(false);
+	__atomic_store_n(&probes.holder, 0, __ATOMIC_RELEASE);
+	thread_restore_signals(&q->signals);
+}
+
+/* ---- which functions ---- */
+
+struct search {
+	const struct ftr_probe_spec *spec;
+	struct ftr_probe *probe;
+	size_t refused;	    /* functions that cannot be served, */
+	const char *module; /* the last of them, */
+	const char *symbol;
+	enum site_reason reason; /* and why */
+	int err;
+};
+
+static bool reserve(struct ftr_probe *p)
+{
+	size_t room = p->room ? 2 * p->room : 4;
+	struct target **list;
+
+	if (p->ntargets < p->room)
+		return true;
+	list = pool_alloc(room * sizeof(*list));
+	if (!list)
+		return false;
+	if (p->ntargets)
+		memcpy(list, p->targets, p->ntargets * sizeof(*list));
+	pool_free(p->targets, p->room * sizeof(*list));
+	p->targets = list;
+	p->room = room;
+	return true;
+}
+
+static void take(struct search *s, struct catalog_module *module, const struct symbol *symbol,
+	const char *called)
+{
+	struct target *t;
+
+	if (!catalog_code(module)) {
+		s->err = probe_fail(-ENOTSUP, "%s: %s", module->module.path, module->problem);
+		return;
+	}
+	t = reserve(s->probe) ? target_of(module, symbol, called) : NULL;
+	if (!t) {
+		s->err = probe_fail(-ENOMEM, "no memory");
+		return;
+	}
+	for (size_t i = 0; i < s->probe->ntargets; i++)
+		if (s->probe->targets[i] == t)
+			return;
+	if (t->function.site.choice == SITE_REFUSED || t->function.watch
+		|| (s->spec->ret && t->function.site.entry_only)) {
+		s->refused++;
+		s->module = t->point.function.module;
+		s->symbol = t->point.function.name;
+		s->reason = t->function.site.reason;
+		return;
+	}
+	s->probe->targets[s->probe->ntargets++] = t;
+}
+
+static void take_address(struct search *s, uint64_t address, const char *called)
+{
+	struct catalog_module *module = catalog_at(address);
+	const struct symbol *symbol = NULL;
+
+	if (module && catalog_names(module))
+		symbol = catalog_symbol(module, address);
+	if (symbol && !symbol->ifunc)
+		take(s, module, symbol, called);
+}
+
+/* The library's own code, where it is part of the program. */
+extern const char __start_ftr_text[] __attribute__((weak, visibility("hidden")));
+extern const char __stop_ftr_text[] __attribute__((weak, visibility("hidden")));
+
+static bool is_ours(uint64_t address)
+{
+	return address - (uint64_t)__start_ftr_text
+		< (uint64_t)__stop_ftr_text - (uint64_t)__start_ftr_text;
+}
+
+static bool matches(const char *glob, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (names[i] && str_glob(glob, names[i]))
+			return true;
+	return false;
+}
+
+/* What an indirect function (STT_GNU_IFUNC) is called for is its implementation. */
+static void take_named(struct search *s, struct catalog_module *module, char *scratch)
+{
+	const struct symbols *symbols = &module->plan.symbols;
+	const char *names[3];
+
+	for (size_t i = 0; !s->err && i < symbols->count; i++) {
+		const struct symbol *symbol = &symbols->list[i];
+
+		plan_symbol_names(&module->plan, symbol, true, scratch, names);
+		if (is_ours(symbol->start + module->module.bias)
+			|| (!matches(s->spec->name, names, 3)
+				&& !matches(s->spec->name, symbol->aliases, symbol->naliases)))
+			continue;
+		if (symbol->ifunc)
+			take_address(s, catalog_resolve(module, symbol->name), symbol->name);
+		else
+			take(s, module, symbol, NULL);
+	}
+}
+
+static bool module_matches(const struct catalog_module *module, const char *glob)
+{
+	const char *names[2] = { module->module.path, str_base(module->module.path) };
+
+	return !glob || matches(glob, names, 2);
+}
+
+static void search_modules(struct search *s)
+{
+	char *scratch = pool_alloc(2 * PLAN_NAME_MAX);
+	uint64_t address = (uint64_t)s->spec->function;
+
+	if (!scratch) {
+		s->err = probe_fail(-ENOMEM, "no memory");
+		return;
+	}
+	for (struct catalog_module *m = catalog_first(); m && !s->err; m = m->next)
+		if (!m->gone && module_matches(m, s->spec->module)
+			&& (!address || m == catalog_at(address)) && catalog_names(m)) {
+			if (s->spec->name)
+				take_named(s, m, scratch);
+			else
+				take_address(s, address, NULL);
+		}
+	pool_free(scratch, 2 * PLAN_NAME_MAX);
+}
+
+/* With a name, @function chooses among its bearers. */
+static void keep_address(struct ftr_probe *p, uint64_t address)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->ntargets; i++)
+		if (!address || p->targets[i]->address == address)
+			p->targets[n++] = p->targets[i];
+	p->ntargets = n;
+}
+
+static int find_functions(struct ftr_probe *probe, const struct ftr_probe_spec *spec)
+{
+	struct search s = { .spec = spec, .probe = probe };
+
+	search_modules(&s);
+	keep_address(probe, (uint64_t)spec->function);
+	if (s.err)
+		return s.err;
+	if (s.refused && (!probe->ntargets || !(spec->flags & FTR_BEST_EFFORT)))
+		return probe_fail(s.reason >= REASON_RETURNS_TWICE ? -ENODATA : -ENOTSUP,
+			"%s: %s (%s)", s.symbol, isa_reason_name(s.reason), s.module);
+	if (probe->ntargets)
+		return 0;
+	if (spec->name)
+		return probe_fail(-ENOENT, "%s: no such function", spec->name);
+	return probe_fail(-ENOENT, "%p: no function begins there", (void *)spec->function);
+}
+
+/* ---- what functions have ---- */
+
+static bool has_handlers(const struct ftr_probe *p)
+{
+	return p->spec.entry || p->spec.ret;
+}
+
+/* Count @p among the probes of its functions, or no longer. */
+static void enlist(const struct ftr_probe *p, int by)
+{
+	for (size_t i = 0; i < p->ntargets; i++) {
+		struct target *t = p->targets[i];
+
+		if (p->spec.ret)
+			t->nreturns += (uint32_t)by;
+		if (p->spec.entry)
+			t->nentries += (uint32_t)by;
+		if (!has_handlers(p))
+			t->ncounters += (uint32_t)by;
+	}
+}
+
+static size_t list_size(uint32_t count)
+{
+	return sizeof(struct hook_list) + count * sizeof(struct hook);
+}
+
+static void free_list(struct hook_list *list)
+{
+	if (list)
+		pool_free(list, list_size(list->count));
+}
+
+/* ---- lists of handlers ---- */
+
+static struct hook hook_of(const struct ftr_probe *p)
+{
+	return (struct hook){ .serial = p->serial, .entry = p->spec.entry, .ret = p->spec.ret,
+		.data = p->spec.data, .thread = p->spec.thread,
+		.vectors = !(p->spec.flags & FTR_GENERAL_REGS)
+			&& ((p->spec.entry && hook_uses_vectors(p->spec.entry))
+				|| (p->spec.ret && hook_uses_vectors(p->spec.ret))) };
+}
+
+/* @old without the hook of @serial, and with @added at its end. *@made is false without memory. */
+static struct hook_list *new_list(const struct hook_list *old, uint64_t serial,
+	const struct hook *added, bool *made)
+{
+	uint32_t n = 0, count = added != NULL;
+	struct hook_list *list;
+
+	for (uint32_t i = 0; old && i < old->count; i++)
+		count += old->hooks[i].serial != serial;
+	*made = true;
+	if (!count)
+		return NULL;
+	list = pool_alloc(list_size(count));
+	*made = list;
+	if (!list)
+		return NULL;
+	for (uint32_t i = 0; old && i < old->count; i++)
+		if (old->hooks[i].serial != serial)
+			list->hooks[n++] = old->hooks[i];
+	if (added)
+		list->hooks[n++] = *added;
+	list->count = n;
+	for (uint32_t i = 0; i < n; i++)
+		list->vectors |= list->hooks[i].vectors;
+	return list;
+}
+
+/*
+ * Give the functions of @p new lists, with its hook or without it. All or, without memory, none;
+ * then false.
+ */
+static bool publish(const struct ftr_probe *p, const struct hook *added)
+{
+	size_t size = p->ntargets * sizeof(struct hook_list *), n;
+	struct hook_list **lists = pool_alloc(size);
+	bool made = lists;
+
+	for (n = 0; made && n < p->ntargets; n++)
+		lists[n] = new_list(p->targets[n]->point.list, p->serial, added, &made);
+	for (size_t i = 0; made && i < n; i++)
+		lists[i] = hook_publish(&p->targets[i]->point, lists[i]);
+	if (made)
+		hook_synchronize();
+	for (size_t i = 0; lists && i < n; i++)
+		free_list(lists[i]);
+	pool_free(lists, size);
+	return made;
+}
+
+/* ---- numbers ---- */
+
+static uint64_t get(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
+}
+
+/*
+ * What @thread has counted of the functions of @p. The ends first: what is counted meanwhile must
+ * not let them exceed the calls.
+ */
+static void add_thread(const struct ftr_probe *p, const struct shadow_thread *thread,
+	struct ftr_counts *sum)
+{
+	const struct func_record *r = shadow_records_of(thread);
+
+	for (size_t i = 0; r && i < p->ntargets; i++) {
+		const struct func_record *f = &r[p->targets[i]->function.id];
+
+		if (p->targets[i]->function.site.entry_only)
+			continue;
+		sum->returned += get(&f->returned);
+		sum->unwound += get(&f->unwound);
+	}
+	for (size_t i = 0; r && i < p->ntargets; i++)
+		sum->calls += get(&r[p->targets[i]->function.id].calls);
+}
+
+static void add_all(const struct ftr_probe *p, struct ftr_counts *sum)
+{
+	struct ftr_counts later = { 0 };
+
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
+		add_thread(p, t, sum);
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
+		add_thread(p, t, &later);
+	sum->calls = later.calls;
+}
+
+static void subtract(struct ftr_counts *counts, const struct ftr_counts *base)
+{
+	counts->calls -= base->calls;
+	counts->returned -= base->returned;
+	counts->unwound -= base->unwound;
+}
+
+static struct ftr_counts *bases_of(struct ftr_probe *p)
+{
+	struct ftr_counts *bases = __atomic_load_n(&p->bases, __ATOMIC_ACQUIRE), *none = NULL;
+	size_t size = BLOCKS_MAX * sizeof(*bases);
+
+	if (bases)
+		return bases;
+	bases = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (sys_failed(bases))
+		return NULL;
+	if (__atomic_compare_exchange_n(
+		    &p->bases, &none, bases, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return bases;
+	sys_munmap(bases, size);
+	return none;
+}
+
+/* From now on @thread's numbers count from what they are. */
+static void rebase(struct ftr_probe *p, const struct shadow_thread *thread)
+{
+	struct ftr_counts now = { 0 }, *bases;
+
+	add_thread(p, thread, &now);
+	if (thread->block >= BLOCKS_MAX || (!now.calls && !p->bases))
+		return;
+	bases = bases_of(p);
+	if (bases)
+		bases[thread->block] = now;
+}
+
+static void rebase_all(struct ftr_probe *p)
+{
+	p->base = (struct ftr_counts){ 0 };
+	add_all(p, &p->base);
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
+		rebase(p, t);
+}
+
+void probe_renewed(const struct shadow_thread *thread)
+{
+	hook_read_begin();
+	for (struct ftr_probe *p = __atomic_load_n(&probes.first, __ATOMIC_ACQUIRE); p;
+		p = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE))
+		rebase(p, thread);
+	hook_read_end();
+}
+
+static bool is_probe(const struct ftr_probe *probe)
+{
+	return probe && probe->serial;
+}
+
+EXPORTED int ftr_read_thread(const struct ftr_probe *p, int tid, struct ftr_counts *counts)
+{
+	const struct shadow_thread *t;
+
+	if (!is_probe(p) || !counts)
+		return -EINVAL;
+	*counts = (struct ftr_counts){ 0 };
+	if (!tid)
+		tid = sys_gettid();
+	for (t = thread_first(); t && t->tid != tid; t = thread_next(t))
+		;
+	if (!t)
+		return 0;
+	add_thread(p, t, counts);
+	if (p->bases && t->block < BLOCKS_MAX)
+		subtract(counts, &p->bases[t->block]);
+	return 0;
+}
+
+EXPORTED int ftr_read(const struct ftr_probe *p, struct ftr_counts *counts)
+{
+	if (!is_probe(p) || !counts)
+		return -EINVAL;
+	if (p->spec.thread)
+		return ftr_read_thread(p, p->spec.thread, counts);
+	*counts = (struct ftr_counts){ 0 };
+	add_all(p, counts);
+	subtract(counts, &p->base);
+	return 0;
+}
+
+EXPORTED int ftr_reset(struct ftr_probe *p)
+{
+	if (!is_probe(p))
+		return -EINVAL;
+	rebase_all(p);
+	return 0;
+}
+
+EXPORTED int ftr_probe_function(const struct ftr_probe *p, unsigned index,
+	struct ftr_function *function)
+{
+	if (!is_probe(p) || !function || index >= p->ntargets)
+		return -ENOENT;
+	*function = p->targets[index]->point.function;
+	return 0;
+}
+
+/* ---- attach and detach ---- */
+
+static void free_probe(struct ftr_probe *p)
+{
+	if (p->bases)
+		sys_munmap(p->bases, BLOCKS_MAX * sizeof(*p->bases));
+	pool_free(p->targets, p->room * sizeof(*p->targets));
+	p->serial = 0;
+	pool_free(p, sizeof(*p));
+}
+
+static void link_probe(struct ftr_probe *p)
+{
+	p->next = probes.first;
+	__atomic_store_n(&probes.first, p, __ATOMIC_RELEASE);
+}
+
+static bool unlink_probe(const struct ftr_probe *p)
+{
+	struct ftr_probe **at = &probes.first;
+
+	while (*at && *at != p)
+		at = &(*at)->next;
+	if (!*at)
+		return false;
+	__atomic_store_n(at, p->next, __ATOMIC_RELEASE);
+	return true;
+}
+
+static int attach(struct ftr_probe *p, const struct ftr_probe_spec *spec)
+{
+	const struct hook hook = hook_of(p);
+	const char *why;
+	int err = catalog_refresh();
+
+	if (err)
+		return probe_fail(err, "the loaded modules cannot be read");
+	err = find_functions(p, spec);
+	if (err)
+		return err;
+	enlist(p, 1);
+	err = target_update(p->targets, p->ntargets, &why);
+	if (!err) {
+		rebase_all(p);
+		link_probe(p);
+		if (!has_handlers(p) || publish(p, &hook))
+			return 0;
+		unlink_probe(p);
+		err = -ENOMEM;
+		why = "no memory";
+	}
+	enlist(p, -1);
+	if (err == -ENOMEM) {
+		const char *ignored;
+
+		target_update(p->targets, p->ntargets, &ignored);
+	}
+	return probe_fail(err, "%s: %s", p->targets[0]->point.function.name, why);
+}
+
+/* Is anything asked for, and in a way that we know? */
+static int check(const struct ftr_probe_spec *spec, size_t size, struct ftr_probe **probe)
+{
+	if (!spec || !probe || size != sizeof(*spec))
+		return probe_fail(-EINVAL, "no specification, or one of another version");
+	if (!spec->function && !spec->name)
+		return probe_fail(-EINVAL, "no function: give its address or its name");
+	if (spec->flags & ~(unsigned)(FTR_GENERAL_REGS | FTR_BEST_EFFORT))
+		return probe_fail(-EINVAL, "flags 0x%x: unknown", spec->flags);
+	if (shadow_hooks.sealed)
+		return probe_fail(-EPERM, "system calls may be forbidden (seccomp)");
+	return 0;
+}
+
+EXPORTED int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
+	struct ftr_probe **probe)
+{
+	int err = check(spec, size, probe);
+	struct ftr_probe *p;
+	struct quiet q;
+
+	if (err)
+		return err;
+	lock(&q);
+	err = session_ready();
+	if (err)
+		probe_fail(err, "no memory for counts");
+	if (!err && !q.paused)
+		q.paused = shadow_pause(true);
+	p = err ? NULL : pool_alloc(sizeof(*p));
+	if (p) {
+		p->spec = *spec;
+		p->spec.name = p->spec.module = NULL;
+		p->serial = ++probes.serial;
+		err = attach(p, spec);
+		if (err)
+			free_probe(p);
+	} else if (!err) {
+		err = probe_fail(-ENOMEM, "no memory");
+	}
+	unlock(&q);
+	if (err)
+		return err;
+	*probe = p;
+	return (int)p->ntargets;
+}
+
+/* Handlers of the probe may be running in other threads. */
+static void wait_for_handlers(const struct ftr_probe *p)
+{
+	while (has_handlers(p) && !hook_in_handler() && hook_running(p->serial))
+		sys_call(SYS_sched_yield);
+}
+
+EXPORTED int ftr_detach(struct ftr_probe *p)
+{
+	const char *why;
+	struct quiet q;
+	int err = 0;
+
+	if (!is_probe(p))
+		return probe_fail(-EINVAL, "no such probe");
+	lock(&q);
+	catalog_refresh();
+	if (!unlink_probe(p)) {
+		unlock(&q);
+		return probe_fail(-EINVAL, "no such probe");
+	}
+	if (has_handlers(p) && !publish(p, NULL))
+		err = -ENOMEM;
+	else if (!has_handlers(p))
+		hook_synchronize();
+	enlist(p, -1);
+	if (!err)
+		err = target_update(p->targets, p->ntargets, &why);
+	if (!probes.first)
+		live_release();
+	unlock(&q);
+	wait_for_handlers(p);
+	lock(&q);
+	free_probe(p);
+	unlock(&q);
+	return err;
+}

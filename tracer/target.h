@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A function that probes are attached to, and the detour that its calls take for their sake. One
+ * caller at a time, except where a comment says otherwise.
+ */
+#ifndef TRACER_TARGET_H
+#define TRACER_TARGET_H
+
+#include "catalog.h"
+#include "../rethook/hook.h"
+
+/* What a detour does, each more than the one before. */
+enum target_kind {
+	TARGET_NONE,   /* as it was found: its own code, or the tracer's detour */
+	TARGET_COUNT,  /* counts */
+	TARGET_ENTRY,  /* counts calls and runs entry handlers; the return is not seen */
+	TARGET_BOTH,   /* counts and runs entry handlers */
+	TARGET_RETURN, /* counts and runs entry and return handlers */
+	TARGET_KINDS
+};
+
+/* Never freed, since numbers may be read at any time. */
+struct target {
+	struct target *next;
+	struct catalog_module *module;
+	uint64_t address; /* run-time */
+	struct plan_function function; /* as it would be traced; .id once it has one */
+	bool traced;	  /* by the tracer too */
+	struct hook_point point;
+	/* probes attached: */
+	uint32_t ncounters, nentries, nreturns;
+	enum target_kind kind; /* of the detour that calls take now */
+	uint64_t detours[TARGET_KINDS]; /* run-time; 0: not made yet */
+	struct isa_patch original[2];	/* what was there; valid unless TARGET_NONE */
+	int noriginal;
+};
+
+/*
+ * The target of a module's function, made now if need be; it is called @called where it has no name
+ * of its own (NULL: neither). NULL: no memory. Its site is chosen:
+ * ->function.site says when it cannot be patched, or is entry only.
+ */
+struct target *target_of(struct catalog_module *module, const struct symbol *symbol,
+	const char *called);
+
+/* The target at @address, NULL: none. May be called at any time by anyone. */
+const struct target *target_find(uint64_t address);
+
+/*
+ * Give each of @targets the detour that its probes need now, making those that are missing. 0, or
+ * -errno with *@why and nothing changed. A target whose module is gone is left alone.
+ */
+int target_update(struct target *const *targets, size_t n, const char **why);
+
+#endif
