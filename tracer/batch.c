@@ -51,6 +51,17 @@ static void no_memory(struct batch *batch, const struct module *module)
 	batch->unguarded = true;
 }
 
+static bool have_plans(struct batch *batch, const struct modules *modules)
+{
+	size_t size = (modules->count + OWN_PLANS) * sizeof(*batch->plans);
+
+	if (!batch->plans)
+		batch->plans = arena_alloc(&batch->arena, size);
+	if (!batch->plans)
+		no_memory(batch, modules->list);
+	return batch->plans;
+}
+
 /* Without a watch on libc it is not known when system calls are to be avoided. */
 static void unwatched(struct batch *batch, const struct plan *plan, const char *why)
 {
@@ -76,11 +87,7 @@ void batch_plan(struct batch *batch, const struct modules *modules)
 {
 	const char *why;
 
-	batch->plans = arena_alloc(
-		&batch->arena, (modules->count + OWN_PLANS) * sizeof(*batch->plans));
-	if (!batch->plans)
-		no_memory(batch, modules->list);
-	for (size_t i = 0; batch->plans && i < modules->count; i++) {
+	for (size_t i = 0; have_plans(batch, modules) && i < modules->count; i++) {
 		const struct module *m = &modules->list[i];
 		struct plan *plan = &batch->plans[batch->nplans];
 
@@ -111,8 +118,9 @@ void batch_plan_watched(struct batch *batch, const struct modules *modules)
 	const char *why;
 
 	settings.watch_only = true;
-	for (size_t i = 0; batch->plans && i < modules->count
-			   && batch->nall < batch->nplans + OWN_PLANS; i++) {
+	if (!have_plans(batch, modules))
+		return;
+	for (size_t i = 0; i < modules->count && batch->nall < batch->nplans + OWN_PLANS; i++) {
 		const struct module *m = &modules->list[i];
 		struct plan *plan = &batch->plans[batch->nall];
 

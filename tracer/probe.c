@@ -53,17 +53,24 @@ EXPORTED const char *ftr_error(void)
 /*
  * The lock, with all but SIGTRAP blocked and nothing recorded on this thread: what is called from
  * here is nobody's business. A holder that is not in this process (it forked away) has lost it.
+ * Where system calls may be forbidden, none is made.
  */
 struct quiet {
 	uint64_t signals;
-	bool paused;
+	bool paused, sealed;
 };
 
 static void lock(struct quiet *q)
 {
 	uint64_t all = ~(1ull << (SIGTRAP - 1));
-	int me = sys_gettid();
+	int me = shadow_hooks.sealed ? 1 : sys_gettid();
 
+	q->sealed = shadow_hooks.sealed;
+	q->paused = false;
+	while (q->sealed && __atomic_exchange_n(&probes.holder, me, __ATOMIC_ACQUIRE))
+		;
+	if (q->sealed)
+		return;
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &q->signals, 8);
 	for (int free = 0; !__atomic_compare_exchange_n(&probes.holder, &free, me, false,
 		     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);) {
@@ -80,7 +87,8 @@ static void unlock(const struct quiet *q)
 	if (q->paused)
 		shadow_pause(false);
 	__atomic_store_n(&probes.holder, 0, __ATOMIC_RELEASE);
-	thread_restore_signals(&q->signals);
+	if (!q->sealed)
+		thread_restore_signals(&q->signals);
 }
 
 /* ---- which functions ---- */
@@ -119,7 +127,8 @@ static void take(struct search *s, struct catalog_module *module, const struct s
 	struct target *t;
 
 	if (!catalog_code(module)) {
-		s->err = probe_fail(-ENOTSUP, "%s: %s", module->module.path, module->problem);
+		if (!(s->spec->flags & FTR_BEST_EFFORT))
+			s->err = probe_fail(-ENOTSUP, "%s: %s", module->module.path, module->problem);
 		return;
 	}
 	t = reserve(s->probe) ? target_of(module, symbol, called) : NULL;
@@ -332,9 +341,9 @@ static bool publish(const struct ftr_probe *p, const struct hook *added)
 		lists[n] = new_list(p->targets[n]->point.list, p->serial, added, &made);
 	for (size_t i = 0; made && i < n; i++)
 		lists[i] = hook_publish(&p->targets[i]->point, lists[i]);
-	if (made)
+	if (made && !shadow_hooks.sealed)
 		hook_synchronize();
-	for (size_t i = 0; lists && i < n; i++)
+	for (size_t i = 0; lists && !shadow_hooks.sealed && i < n; i++)
 		free_list(lists[i]);
 	pool_free(lists, size);
 	return made;
@@ -446,10 +455,9 @@ EXPORTED int ftr_read_thread(const struct ftr_probe *p, int tid, struct ftr_coun
 	if (!is_probe(p) || !counts)
 		return -EINVAL;
 	*counts = (struct ftr_counts){ 0 };
-	if (!tid)
-		tid = sys_gettid();
-	for (t = thread_first(); t && t->tid != tid; t = thread_next(t))
-		;
+	t = tid ? thread_first() : shadow_self();
+	while (t && tid && t->tid != tid)
+		t = thread_next(t);
 	if (!t)
 		return 0;
 	add_thread(p, t, counts);
@@ -601,30 +609,39 @@ static void wait_for_handlers(const struct ftr_probe *p)
 		sys_call(SYS_sched_yield);
 }
 
+/* The handlers are out of the lists; free what they need when nobody uses it. */
+static int detach(struct ftr_probe *p)
+{
+	const char *why = "no memory";
+	int err = has_handlers(p) && !publish(p, NULL) ? -ENOMEM : 0;
+
+	enlist(p, -1);
+	if (shadow_hooks.sealed)
+		return probe_fail(-EPERM, "system calls may be forbidden (seccomp)");
+	hook_synchronize();
+	if (!err)
+		err = target_update(p->targets, p->ntargets, &why);
+	if (err)
+		probe_fail(err, "%s: %s", p->targets[0]->point.function.name, why);
+	if (!probes.first)
+		live_release();
+	return err;
+}
+
 EXPORTED int ftr_detach(struct ftr_probe *p)
 {
-	const char *why;
 	struct quiet q;
-	int err = 0;
+	int err;
 
 	if (!is_probe(p))
 		return probe_fail(-EINVAL, "no such probe");
 	lock(&q);
-	catalog_refresh();
-	if (!unlink_probe(p)) {
-		unlock(&q);
-		return probe_fail(-EINVAL, "no such probe");
-	}
-	if (has_handlers(p) && !publish(p, NULL))
-		err = -ENOMEM;
-	else if (!has_handlers(p))
-		hook_synchronize();
-	enlist(p, -1);
-	if (!err)
-		err = target_update(p->targets, p->ntargets, &why);
-	if (!probes.first)
-		live_release();
+	if (!shadow_hooks.sealed)
+		catalog_refresh();
+	err = unlink_probe(p) ? detach(p) : probe_fail(-EINVAL, "no such probe");
 	unlock(&q);
+	if (err == -EINVAL || err == -EPERM)
+		return err;
 	wait_for_handlers(p);
 	lock(&q);
 	free_probe(p);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session.h"
+#include "batch.h"
 #include "probe.h"
 #include "record.h"
 #include "../trampolines/trap.h"
@@ -8,7 +9,9 @@
 #include "../rethook/mirror.h"
 #include "../rethook/shadow.h"
 #include "../rethook/unwind.h"
+#include "../trampolines/live.h"
 #include <elf.h>
+#include <errno.h>
 #include <sys/resource.h>
 
 #define PROBE_IDS 16384 /* functions that probes may be attached to */
@@ -89,6 +92,52 @@ void session_set_env(void)
 	unwind_find = unwinders_find;
 }
 
+/* How many bytes of instructions the patch at @addr replaces. */
+static uint8_t window_at(const struct plan *plan, uint64_t addr)
+{
+	for (size_t i = 0; i < plan->count; i++) {
+		const struct plan_function *f = &plan->functions[i];
+
+		if (f->symbol->start + f->site.offset + plan->module->bias == addr)
+			return f->site.len;
+	}
+	return 0;
+}
+
+static int patch_live(const struct plan *plan, struct arena *arena)
+{
+	const struct patch_how how = { .page = session.settings.page };
+	uint8_t *windows = arena_alloc(arena, plan->npatches);
+
+	if (!windows)
+		return -ENOMEM;
+	for (size_t i = 0; i < plan->npatches; i++)
+		windows[i] = window_at(plan, plan->patches[i].addr);
+	return live_store(plan->patches, plan->npatches, windows, NULL, &how);
+}
+
+/* What the tracer watches for its own sake, probes need to know too: see watch.h. */
+static int watch_process(void)
+{
+	struct batch batch = { .first_id = 1 };
+	struct arena arena = { 0 };
+	struct modules modules;
+	struct maps maps;
+	int err = -EIO;
+
+	if (!maps_read(&maps, "/proc/self/maps", &arena)
+		&& !modules_find(&modules, &maps, session.phdr, session.phnum, &arena)) {
+		batch_plan_watched(&batch, &modules);
+		batch_load(&batch);
+		err = 0;
+	}
+	for (size_t i = 0; !err && i < batch.nall; i++)
+		err = patch_live(&batch.plans[i], &arena);
+	batch_free(&batch);
+	arena_free(&arena);
+	return err;
+}
+
 int session_ready(void)
 {
 	const char *why;
@@ -102,6 +151,8 @@ int session_ready(void)
 	err = record_begin(&session.config, NULL, &why);
 	if (!err)
 		err = record_open(1, PROBE_IDS, &why);
+	if (!err)
+		err = watch_process();
 	session.ready = !err;
 	return err;
 }

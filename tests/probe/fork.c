@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A child has its parent's probes with counts from 0, and what it detaches stays attached in its
+ * parent: with fork(2), with a raw system call, and while other threads attach and detach.
+ */
+#include "check.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile int sink;
+static atomic_bool stop;
+
+NOINLINE static void work(void)
+{
+	sink++;
+}
+
+NOINLINE static void other(void)
+{
+	sink++;
+}
+
+static void in_child(struct ftr_probe *p)
+{
+	struct ftr_probe *more;
+
+	CHECK_COUNTS(p, 0, 0, 0);
+	work();
+	CHECK_COUNTS(p, 1, 1, 0);
+	more = attach(work, NULL, NULL, NULL);
+	work();
+	CHECK_COUNTS(p, 2, 2, 0);
+	CHECK_COUNTS(more, 1, 1, 0);
+	CHECK_INT(ftr_detach(p), 0);
+	CHECK_INT(ftr_detach(more), 0);
+	work();
+	_exit(0);
+}
+
+static void *toggle(void *unused)
+{
+	(void)unused;
+	while (!stop)
+		CHECK_INT(ftr_detach(attach(other, NULL, NULL, NULL)), 0);
+	return NULL;
+}
+
+static void forks(struct ftr_probe *p, int raw)
+{
+	pid_t child;
+	int status;
+
+	fflush(stdout);
+#ifdef SYS_fork
+	child = raw ? (pid_t)syscall(SYS_fork) : fork();
+#else
+	(void)raw;
+	child = fork();
+#endif
+	if (!child)
+		in_child(p);
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+}
+
+int main(void)
+{
+	struct ftr_probe *p = attach(work, NULL, NULL, NULL);
+	pthread_t thread;
+
+	work();
+	forks(p, 0);
+	work();
+	forks(p, 1);
+	CHECK_COUNTS(p, 2, 2, 0);
+	pthread_create(&thread, NULL, toggle, NULL);
+	for (int i = 0; i < 20; i++)
+		forks(p, i & 1);
+	stop = true;
+	pthread_join(thread, NULL);
+	work();
+	CHECK_COUNTS(p, 3, 3, 0);
+	CHECK_INT(ftr_detach(p), 0);
+	puts("ok");
+	return 0;
+}
