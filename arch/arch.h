@@ -198,6 +198,22 @@ struct detour_info {
 	uint64_t point; /* struct hook_point, of a hooked function; else 0 */
 };
 
+/* Behind it in a hooked function's detour, places like its own; 0: there is none. */
+struct hook_places {
+	int32_t run;	 /* make the call of the body: all registers are live, the entry is in place */
+	int32_t pass;	 /* the same without an entry */
+	int32_t skip;	 /* account the call as returned, and return what is in the registers */
+	int32_t drop;	 /* return what is in the registers */
+	int32_t account; /* the return handlers have run: go on returning */
+	int32_t owed;	 /* call return handlers (HOOK_TAG_OWED), the saved registers are as at leave */
+};
+
+/* Why the stub isa_common.hook_entry is entered, in the low bits of the detour_info's address. */
+#define HOOK_TAG_ENTERED 0 /* a call with a shadow entry */
+#define HOOK_TAG_PASSED	 1 /* a call without */
+#define HOOK_TAG_OWED	 2 /* the last of some calls that ended in jumps has returned */
+#define HOOK_TAG_MASK	 3ul
+
 /* What the slow stubs build on the stack for the C functions of struct isa_env. */
 struct slow_frame {
 	uint64_t slot;
@@ -207,6 +223,42 @@ struct slow_frame {
 	uint64_t ret;			/* entry: the return address; exit, unwind: out, the real one */
 	uint64_t go;			/* out: where to go on */
 	/* the port's saved registers follow */
+};
+
+/*
+ * What the hook stubs build, aligned to 64 bytes: a call as its handlers see it, with all that may
+ * be in registers at an entry or a return.
+ */
+struct ftr_call {
+	struct slow_frame frame;
+	uint64_t regs[24];  /* the port's general registers; loaded when the call goes on */
+	void *visit;	    /* rethook/hook.c's */
+	uint8_t *vectors;   /* where vector registers are; NULL: in the registers */
+	bool spilled[2];    /* the port's: which of them have been brought to `spill` */
+	bool returning;	    /* it is a return; else an entry */
+	bool answered;	    /* results are in `result`: the function may be skipped */
+	struct {
+		uint64_t general[2];
+		uint8_t vectors[64];
+		uint8_t extended[16]; /* x87, where there is one */
+		uint64_t has_extended;
+	} result;
+	_Alignas(64) uint8_t spill[512]; /* the port's: vector registers */
+};
+
+/* Where a value is by the calling convention. */
+enum isa_place_kind {
+	PLACE_NONE,
+	PLACE_GENERAL,	/* general registers from @index on, numbered as the convention uses them */
+	PLACE_VECTOR,	/* vector register @index */
+	PLACE_EXTENDED, /* top of the x87 stack */
+	PLACE_STACK,	/* @offset bytes above the stack pointer before the call */
+	PLACE_MEMORY,	/* a result at the address that the function was given, or returns */
+};
+struct isa_place {
+	uint8_t kind;
+	uint8_t index;
+	uint32_t offset;
 };
 
 /* One function's counters in one thread's block, as detours write them. Part of the data format. */
@@ -266,7 +318,7 @@ enum isa_cie {
 	CIE_COUNT
 };
 
-#define ID_NONE 0xffffffffu /* a function that is hooked and not recorded */
+#define ID_NONE 0x7fffffffu /* a function that is hooked and not recorded; fits an immediate */
 
 /* An emitted detour. */
 struct isa_detour {
@@ -348,6 +400,17 @@ struct isa {
 	 * (padding first). Returns their count, or -ERANGE. */
 	int (*patch)(const struct isa_emit *in, struct isa_patch patches[2]);
 
+	/*
+	 * Where argument @n and the result are, of the types that @types describes as
+	 * ftr_argument() has it. PLACE_NONE: @types is wrong.
+	 */
+	struct isa_place (*argument)(const char *types, unsigned n);
+	struct isa_place (*result)(char type);
+
+	/* May the function whose first bytes are @code change vector or floating-point registers? Yes
+	 * unless all of it is seen and it calls nothing. */
+	bool (*uses_vectors)(const uint8_t *code, size_t size);
+
 	/* Initial unwind instructions of a CIE. @root: run-time address of the struct shadow_root.
 	 * Returns the length, 0 when @room is too small (512 suffices). */
 	size_t (*cie)(enum isa_cie which, uint64_t root, uint8_t *out, size_t room);
@@ -416,6 +479,23 @@ void arch_signal_return(void);
 
 /* Integer argument 0, 1 or 2 of the call that a slow_frame was made for. */
 uint64_t arch_argument(const struct slow_frame *frame, unsigned n);
+
+/*
+ * The hook stubs' other half. Once, before the first call of these: find out what state the CPU has.
+ */
+void arch_call_prepare(void);
+
+/* Call @function with all vector and floating-point state put aside at call->vectors, and as a C
+ * function may expect it; taken back afterwards. */
+void arch_call_vectors(void (*function)(struct ftr_call *), struct ftr_call *call);
+
+/* The memory that stands for @place until the handlers are through. */
+void *arch_call_argument(struct ftr_call *call, struct isa_place place);
+void *arch_call_result(struct ftr_call *call, struct isa_place place);
+
+/* What was written there becomes the registers' contents. With @skip call->result becomes the
+ * function's result. In arch_call_vectors() when it is in use; the last thing there. */
+void arch_call_finish(struct ftr_call *call, bool skip);
 
 /* Does a return point begin here? @code is readable. */
 bool arch_is_return_point(const void *code);

@@ -6,7 +6,8 @@ set(definitions FTR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FTR_BUILD_DIR="${PROJECT_
 # Unit tests: one Criterion program per tests/unit/test_*.c, linked with all of the library but
 # its constructor. test_report_* get the sources of ftr-report too.
 if(NOT FTR_FUZZ)
-  file(GLOB support CONFIGURE_DEPENDS tests/unit/*.S tests/unit/support_*.c)
+  file(GLOB support CONFIGURE_DEPENDS tests/unit/*.S tests/unit/support_*.c
+    tests/unit/${FTR_PORT}/support_*.c)
   if(CMAKE_CROSSCOMPILING)
     # Criterion does not exist for every CPU: a small stand-in does.
     add_library(ftr_criterion OBJECT tests/unit/standin/standin.c)
@@ -18,7 +19,8 @@ if(NOT FTR_FUZZ)
     set(criterion PkgConfig::CRITERION)
   endif()
   add_library(ftr_unit_support OBJECT ${support})
-  target_link_libraries(ftr_unit_support PRIVATE ftr_warnings ftr_checked)
+  target_include_directories(ftr_unit_support PRIVATE tests/unit)
+  target_link_libraries(ftr_unit_support PRIVATE ftr_warnings ftr_checked ${criterion})
   add_library(ftr_test STATIC $<TARGET_OBJECTS:ftr_core> ${ports}
     $<TARGET_OBJECTS:ftr_unit_support>)
   set_target_properties(ftr_test PROPERTIES LINKER_LANGUAGE C)

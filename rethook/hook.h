@@ -2,34 +2,45 @@
 /*
  * Handlers at the entries and returns of functions (include/ftr/ftr.h).
  *
- * A hooked function's detour goes through the hook stubs of its image's common part, which save the
- * call's registers in a struct ftr_call and come here. What is to be called is in the function's
- * hook_point: an immutable list, replaced as a whole under RCU (liburcu-bp). The read side is as
- * short as copying the list's pointers; no handler runs inside it, so handlers may attach and
- * detach.
+ * A hooked function's detour goes through the hook stubs of its image's common part, at its entry
+ * once the shadow entry is in place, at its return before anything else. They put the call's
+ * registers into a struct ftr_call and come here. What is to be called is in the function's
+ * hook_point: an immutable list, replaced as a whole under RCU (rcu.h). A read side section is as
+ * short as copying one hook; no handler runs inside it, so handlers may attach and detach, and a
+ * hook that has been taken away does not run, even when the call has begun before.
  *
- * A call remembers the serials of the hooks that saw its entry; only those see its return.
+ * A call remembers which hooks have seen its entry, and a word for each, in a struct hook_state;
+ * only those see its return. Every shadow entry has a place for one at the same index of a second
+ * array, so there is nothing to allocate in a call, and nothing to give back. That place would be
+ * lost when the function ends in a jump to another one, which takes over its entry: then the state
+ * is parked in an entry of the overflow, under the slot's address plus 1, and its handlers run when
+ * the last function in such a row returns. Parked states go with the entry.
  */
 #ifndef RETHOOK_HOOK_H
 #define RETHOOK_HOOK_H
 
 #include "../include/ftr/ftr.h"
-#include "../arch/arch.h"
+#include "shadow.h"
 
 /* Never changed while it is in a list. */
 struct hook {
-	uint64_t serial; /* never used again */
+	uint64_t serial; /* never used again; rises in attach order; not 0 */
 	ftr_handler *entry, *ret; /* NULL: none */
 	void *data;
 	int thread;   /* 0: all */
 	bool vectors; /* its handlers may change vector registers */
+	uint8_t place; /* hook_publish()'s: of its word, when it has a return handler */
 };
 
 struct hook_list {
 	uint32_t count;
 	bool vectors; /* any of them */
+	uint8_t places; /* hook_publish()'s: all hooks' places are below */
 	struct hook hooks[]; /* in attach order */
 };
+
+/* Most hooks with return handlers in a list. */
+#define HOOK_RETURNS_MAX 61
 
 /* A function with handlers. Lives as long as a detour that names it (struct isa_emit). */
 struct hook_point {
@@ -39,12 +50,15 @@ struct hook_point {
 
 /*
  * Make @list the list of @point; NULL: none. Returns the former one, which may be freed once
- * hook_synchronize() has returned. One writer at a time.
+ * hook_synchronize() has returned true. One writer at a time.
  */
 struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list);
 
-/* Wait until no thread reads a list that was replaced before. May be called from a handler. */
-void hook_synchronize(void);
+/*
+ * Wait until no thread reads a list that was replaced before. May be called from a handler. False:
+ * system calls are forbidden, so it cannot be waited; replaced lists must stay.
+ */
+bool hook_synchronize(void);
 
 /* While a thread reads what is replaced like a list; short, and not around handlers. Makes no system
  * call. */
@@ -61,8 +75,55 @@ bool hook_in_handler(void);
 /* Whether the handler that begins at @code may change vector registers, as far as can be told. */
 bool hook_uses_vectors(ftr_handler *code);
 
-/* The C side of the stubs; see struct isa_env. */
+/* ---- a call's handlers, for tracer/call.c ---- */
+
+/* What is on while handlers run: ftr_call.visit. */
+struct hook_visit {
+	const struct hook_point *point;
+	struct shadow_thread *thread;
+	struct hook_activation *active; /* thread->active[depth] */
+	uint32_t depth;
+	uint32_t index;	 /* of the hook below in the list it was in, */
+	uint64_t serial; /* and its serial; 0: none yet */
+	uint64_t limit;	 /* newer ones have not seen the entry */
+	ftr_handler *handler; /* what runs */
+	void *data;
+	uint64_t *word;	 /* of it and the call */
+	uint64_t scratch; /* the word when nobody will see it again */
+	bool more;	 /* hooks that may be to be called behind it */
+	bool skipped;	 /* by the entry handler that runs, or ran last */
+	bool vectors;
+	uint64_t ret;	 /* the call's return address */
+	const struct detour_info *info;
+	bool open;	 /* the call is still among those that are counted as open */
+	int saved_errno; /* what errno will be */
+	struct hook_state *state; /* NULL: no return will be seen */
+};
+
+/* How many calls of the function are open in this thread, this one not included. */
+unsigned hook_depth(const struct ftr_call *call);
+
+/* ---- the C side of the stubs; see struct isa_env ---- */
+
 void hook_entered(struct ftr_call *call);
 void hook_returned(struct ftr_call *call);
+
+/* ---- for rethook/shadow.c ---- */
+
+/* Make room for the states of all threads, without system calls later. */
+void hook_seal(void);
+
+/* The call of @entry, SHADOW_HOOKED, ends in a jump. */
+void hook_park(struct shadow_thread *thread, const struct shadow_entry *entry);
+
+/* Is there anything parked for @slot? */
+bool hook_is_owed(const struct shadow_thread *thread, uint64_t slot);
+
+/* A frame with parked states returns; @frame->go leads it to their handlers. */
+void hook_owe(struct slow_frame *frame);
+
+/* It does not return. */
+void hook_forget(struct shadow_thread *thread, uint64_t slot);
+void hook_forget_all(struct shadow_thread *thread);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shadow.h"
+#include "hook.h"
 #include "mirror.h"
 #include "thread.h"
 #include "../arch/sys.h"
@@ -20,6 +21,17 @@
 struct shadow_hooks shadow_hooks;
 
 enum outcome { RETURNED, UNWOUND };
+
+/* The straight line does not know an entry with SHADOW_OWED by its function. */
+static uint32_t func_of(const struct shadow_entry *e)
+{
+	return e->flags & SHADOW_OWED ? ~e->func : e->func;
+}
+
+static bool is_counted(const struct shadow_entry *e)
+{
+	return func_of(e) != ID_NONE;
+}
 
 /* ---- images ---- */
 
@@ -108,6 +120,7 @@ void shadow_seal(void)
 {
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
 		mirror_prepare(&t->node);
+	hook_seal();
 	shadow_hooks.sealed = true;
 }
 
@@ -147,7 +160,7 @@ static bool is_outermost(const struct shadow_entry *e)
 	const struct shadow_entry *p = (const struct shadow_entry *)e->parent;
 
 	for (int n = 0; p && n < CHAIN_MAX; n++, p = (const struct shadow_entry *)p->parent)
-		if (p->slot && p->func == e->func && p->owner == e->owner)
+		if (p->slot && func_of(p) == func_of(e) && p->owner == e->owner)
 			return false;
 	return true;
 }
@@ -191,8 +204,10 @@ static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcom
 {
 	struct func_record *r = shadow_records_of(t);
 
-	if (r && thread_of_records(e->owner)) { /* else it is a forking parent's */
-		r += e->func;
+	if (outcome == UNWOUND && e->flags & SHADOW_OWED)
+		hook_forget(t, e->slot);
+	if (r && is_counted(e) && thread_of_records(e->owner)) { /* else it is a forking parent's */
+		r += func_of(e);
 		add(outcome == RETURNED ? &r->returned : &r->unwound, 1);
 		if (timed() && !(outcome == UNWOUND && (e->flags & FLAG_SETTLED))) {
 			uint64_t took = when == LONG_AGO ? e->child : since(e, when);
@@ -222,7 +237,7 @@ static void drop(struct shadow_thread *t, struct shadow_entry *e, uint64_t when)
 /* Most likely its frame is gone. */
 static void settle_one(struct shadow_thread *t, struct shadow_entry *e, uint64_t when)
 {
-	struct func_record *r = shadow_records_of(t) + e->func;
+	struct func_record *r = shadow_records_of(t) + func_of(e);
 	uint64_t took = since(e, when);
 
 	if (!shadow_records_of(t) || !thread_of_records(e->owner))
@@ -247,7 +262,7 @@ static bool on_signal_stack(stack_t *stack, uint64_t slot)
 }
 
 /* Is @slot on the signal stack we are on, and @older not? */
-static bool on_other_stack(uint64_t older, uint64_t slot)
+bool shadow_on_other_stack(uint64_t older, uint64_t slot)
 {
 	stack_t stack;
 
@@ -272,7 +287,7 @@ static void settle(struct shadow_thread *t, uint64_t slot, uint64_t when)
 {
 	struct shadow_entry *e = shadow_words.current, *batch[BATCH_MAX];
 
-	if (e->slot < slot && on_other_stack(e->slot, slot))
+	if (e->slot < slot && shadow_on_other_stack(e->slot, slot))
 		return; /* a signal has interrupted it */
 
 	for (int steps = 0; e && e->slot < slot && steps < CHAIN_MAX; steps += BATCH_MAX) {
@@ -324,22 +339,25 @@ static uint64_t place(const struct detour_info *info, int32_t relative)
  */
 static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct slow_frame *f)
 {
+	bool counted = f->info->id != ID_NONE, times = timed() && counted;
+	bool owed = t->nparked && hook_is_owed(t, f->slot);
 	struct func_record *r = shadow_records_of(t) + f->info->id;
 
 	__atomic_store_n(&e->owner, (uint64_t)shadow_records_of(t), __ATOMIC_RELEASE);
 	e->ret = f->ret;
-	e->func = f->info->id;
-	e->flags = 0;
-	if (timed()) {
+	e->func = owed ? ~f->info->id : f->info->id;
+	e->flags = owed ? SHADOW_OWED : 0;
+	if (times) {
 		e->parent = (uint64_t)shadow_words.current;
 		e->child = 0;
 		r->depth++;
 	}
-	add(&r->calls, 1);
-	if (timed())
+	if (counted)
+		add(&r->calls, 1);
+	if (times)
 		e->start = arch_clock();
 	__atomic_store_n(&e->slot, f->slot, __ATOMIC_RELEASE);
-	if (timed())
+	if (times)
 		shadow_words.current = e;
 }
 
@@ -356,9 +374,9 @@ static struct shadow_thread *find_elsewhere(const struct shadow_thread *t, uint6
 /* A frame that was taken for gone is left now: its thread has ended, or its slot was used again. */
 static void reopen(struct shadow_entry *e, enum outcome outcome)
 {
-	struct func_record *r = (struct func_record *)(e->owner & ~CLOSED_OWNER) + e->func;
+	struct func_record *r = (struct func_record *)(e->owner & ~CLOSED_OWNER) + func_of(e);
 
-	if (outcome == UNWOUND || !thread_of_records(e->owner & ~CLOSED_OWNER))
+	if (!is_counted(e) || outcome == UNWOUND || !thread_of_records(e->owner & ~CLOSED_OWNER))
 		return;
 	add(&r->unwound, (uint64_t)-1);
 	add(&r->returned, 1);
@@ -375,6 +393,8 @@ static void tail_call(struct shadow_thread *t, struct slow_frame *f)
 
 	if (!owner)
 		return; /* an entry that was given up; the return points take turns */
+	if (owner == t && e->flags & SHADOW_HOOKED)
+		hook_park(t, e);
 	if (claim(e))
 		close_call(t, e, RETURNED);
 	else if (e->flags & FLAG_CLOSED)
@@ -396,7 +416,7 @@ static void count_live(struct shadow_entry *e, void *arg)
 {
 	struct recount *c = arg;
 
-	if (!e->slot || e->owner != c->owner || e->func != c->func || (e->flags & FLAG_CLAIMED))
+	if (!e->slot || e->owner != c->owner || func_of(e) != c->func || (e->flags & FLAG_CLAIMED))
 		return;
 	c->live++;
 	c->depth += !(e->flags & FLAG_SETTLED);
@@ -409,10 +429,10 @@ static void count_live(struct shadow_entry *e, void *arg)
  */
 static void recount(struct shadow_thread *t, const struct shadow_entry *e)
 {
-	struct recount c = { .owner = e->owner, .func = e->func };
-	struct func_record *r = (struct func_record *)e->owner + e->func;
+	struct recount c = { .owner = e->owner, .func = func_of(e) };
+	struct func_record *r = (struct func_record *)e->owner + func_of(e);
 
-	if (e->owner != (uint64_t)shadow_records_of(t))
+	if (!is_counted(e) || e->owner != (uint64_t)shadow_records_of(t))
 		return;
 	mirror_each(&t->node, count_live, &c);
 	if (r->calls > r->returned + r->unwound + c.live)
@@ -447,7 +467,7 @@ static struct shadow_entry *find_covered(struct shadow_thread *t, uint64_t slot,
 	for (uint32_t i = 1; t && t->covered && i <= COVERED_MAX && i <= t->ncovered; i++) {
 		struct shadow_entry *e = &t->covered[(t->ncovered - i) % COVERED_MAX];
 
-		if (e->slot == slot && e->func == id)
+		if (e->slot == slot && func_of(e) == id)
 			return e;
 	}
 	return NULL;
@@ -488,8 +508,7 @@ static void set_parent(struct shadow_entry *e, void *unused)
 	e->flags |= FLAG_PARENT;
 }
 
-/* This thread with its records, NULL when it cannot be had. */
-static struct shadow_thread *ready(void)
+struct shadow_thread *shadow_ready(void)
 {
 	struct shadow_thread *t = shadow_self();
 	uint64_t signals;
@@ -519,7 +538,7 @@ bool shadow_pause(bool pause)
 	struct shadow_thread *t;
 
 	if (pause)
-		ready();
+		shadow_ready();
 	t = shadow_self(); /* it may have no records */
 	if (!t || shadow_hooks.sealed)
 		return false;
@@ -545,9 +564,9 @@ void shadow_slow_entry(struct slow_frame *f)
 	if (f->info->watch)
 		shadow_hooks.watch(f);
 	t = shadow_self();
-	if (f->info->id == ID_NONE || (t && t->paused))
+	if ((f->info->id == ID_NONE && !f->info->point) || (t && t->paused))
 		return;
-	t = ready();
+	t = shadow_ready();
 	if (!t) {
 		shadow_hooks.lost_call();
 		return;
@@ -583,21 +602,30 @@ _Noreturn static void no_return_address(uint64_t slot)
 		__builtin_trap();
 }
 
-/* The entry a frame returns through. */
-static struct shadow_entry *find_returning(struct shadow_thread *t, const struct slow_frame *f)
+/* A callee that pops its arguments returns above its slot. */
+static struct shadow_entry *find_popped(struct shadow_thread *t, const struct slow_frame *f)
 {
-	struct shadow_thread *self = shadow_self();
 	struct shadow_entry *e = NULL;
 
-	if (self)
-		e = mirror_find(&self->node, f->slot);
-	if (!e)
-		find_elsewhere(self, f->slot, &e);
-	/* A callee that pops its arguments returns above its slot. */
-	for (uint64_t n = 1; !e && t && f->info && n <= MOVED_MAX; n++) {
+	for (uint64_t n = 1; !e && n <= MOVED_MAX; n++) {
 		e = mirror_find(&t->node, f->slot - 8 * n);
-		if (e && e->func != f->info->id)
+		if (e && func_of(e) != f->info->id)
 			e = NULL;
+	}
+	return e;
+}
+
+struct shadow_entry *shadow_find(const struct slow_frame *f, struct shadow_thread **owner)
+{
+	struct shadow_thread *self = shadow_self();
+	struct shadow_entry *e = self ? mirror_find(&self->node, f->slot) : NULL;
+
+	*owner = self;
+	if (!e)
+		*owner = find_elsewhere(self, f->slot, &e);
+	if (!e && self && f->info) {
+		*owner = self;
+		e = find_popped(self, f);
 	}
 	return e;
 }
@@ -608,10 +636,11 @@ static struct shadow_entry *find_returning(struct shadow_thread *t, const struct
  */
 static struct shadow_thread *leave(struct slow_frame *f, enum outcome outcome)
 {
-	struct shadow_thread *t = ready();
-	struct shadow_entry *e = find_returning(t, f), *covered = NULL;
+	struct shadow_thread *t = shadow_ready();
+	struct shadow_thread *owner;
+	struct shadow_entry *e = shadow_find(f, &owner), *covered = NULL;
 
-	if (f->info && (!e || e->func != f->info->id))
+	if (f->info && (!e || func_of(e) != f->info->id))
 		covered = find_covered(t, f->slot, f->info->id);
 	if (covered) {
 		f->entry = NULL;
@@ -637,6 +666,8 @@ void shadow_slow_exit(struct slow_frame *f)
 {
 	leave(f, RETURNED);
 	f->go = place(f->info, f->info->leave);
+	if (f->entry && f->entry->flags & SHADOW_OWED)
+		hook_owe(f);
 }
 
 void shadow_slow_unwind(struct slow_frame *f)
@@ -694,6 +725,19 @@ static bool has_saved_none(const struct closing *c, const struct shadow_entry *e
 		&& !shadow_is_return_point(*(const uint64_t *)(e->slot + arch_saved_return));
 }
 
+static void close_times(const struct closing *c, struct shadow_entry *e, bool gone)
+{
+	struct func_record *r = (struct func_record *)e->owner + func_of(e);
+
+	if (!timed() || (gone && (e->flags & FLAG_SETTLED)))
+		return;
+	add_time(r, e, gone ? e->child : since(e, c->now));
+	/* Should it go on after all, only what comes now is added. */
+	e->start = c->now;
+	e->child = 0;
+	r->depth += !gone && !(e->flags & FLAG_SETTLED);
+}
+
 /*
  * Entries come newest first, so a call has its callees' time when its turn comes. One whose frame
  * is gone stays findable: should it be a fiber's, it may still return.
@@ -701,7 +745,7 @@ static bool has_saved_none(const struct closing *c, const struct shadow_entry *e
 static void close_entry(struct shadow_entry *e, void *arg)
 {
 	struct closing *c = arg;
-	struct func_record *r = (struct func_record *)e->owner;
+	struct func_record *r = (struct func_record *)e->owner + func_of(e);
 	bool gone;
 
 	if (!thread_of_records(e->owner) || (e->flags & FLAG_CLAIMED))
@@ -713,16 +757,11 @@ static void close_entry(struct shadow_entry *e, void *arg)
 	}
 	gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || has_saved_none(c, e)
 		|| !is_alive(c->thread, e);
-	r += e->func;
-	if (timed() && !(gone && (e->flags & FLAG_SETTLED))) {
-		add_time(r, e, gone ? e->child : since(e, c->now));
-		/* Should it go on after all, only what comes now is added. */
-		e->start = c->now;
-		e->child = 0;
-		r->depth += !gone && !(e->flags & FLAG_SETTLED);
-	}
+	if (is_counted(e))
+		close_times(c, e, gone);
 	if (gone) {
-		add(&r->unwound, 1);
+		if (is_counted(e))
+			add(&r->unwound, 1);
 		e->flags |= FLAG_CLAIMED | FLAG_CLOSED;
 		e->owner |= CLOSED_OWNER;
 	}
@@ -733,6 +772,7 @@ void shadow_close(struct shadow_thread *t)
 	struct closing c = { .thread = t, .gone = true, .now = now() };
 
 	mirror_each(&t->node, close_entry, &c);
+	hook_forget_all(t);
 	t->failed = false;
 }
 

@@ -22,6 +22,15 @@
 
 #include "../arch/arch.h"
 
+/* A hooked call whose handlers are running, see rethook/hook.h. */
+struct hook_activation {
+	uint64_t slot;	 /* of the call; ~0: not known yet */
+	uint64_t serial; /* of the hook whose handler runs; 0: none */
+};
+#define HOOK_ACTIVE_MAX 32
+
+struct hook_state;
+
 struct shadow_thread {
 	struct shadow_node node; /* first: the unwind expression walks these */
 	/*
@@ -38,7 +47,17 @@ struct shadow_thread {
 	struct shadow_entry *covered; /* ring of entries whose slot was used again */
 	uint32_t ncovered;
 	struct shadow_entry outermost; /* parent of a thread's first calls */
+	/* rethook/rcu.h and hook.h */
+	uint64_t reading;
+	uint32_t nactive, nparked;
+	struct hook_activation active[HOOK_ACTIVE_MAX];
+	struct hook_state *states[2];
 };
+
+/* What hooks have to do with an entry, in its flags. */
+#define SHADOW_HOOKED 32 /* it has a hook_state: return handlers are to be called */
+#define SHADOW_LARGE  64 /* which is a large one */
+#define SHADOW_OWED   128 /* those of calls that have jumped to this one are, too; `func` is inverted */
 
 /* What the recorder gives; set before the first detour can run. */
 struct shadow_hooks {
@@ -84,6 +103,12 @@ void shadow_slow_release(struct slow_frame *frame);
 /* The calling thread's, or NULL before its first traced call. */
 struct shadow_thread *shadow_self(void);
 
+/* The same with records, made now if need be; NULL when they cannot be had. */
+struct shadow_thread *shadow_ready(void);
+
+/* The entry that the frame of a return point returns through, and *@owner whose it is. */
+struct shadow_entry *shadow_find(const struct slow_frame *frame, struct shadow_thread **owner);
+
 /* Images whose return points may be on stacks. [lo, hi) is the text; never removed. */
 void shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad);
 bool shadow_is_return_point(uint64_t addr);
@@ -110,6 +135,9 @@ void shadow_seal(void);
 
 /* The clock is about to be forbidden: calls are counted in the slow path from now on, untimed. */
 void shadow_stop_clock(void);
+
+/* Is @slot on the signal stack we are on, and @older not? Makes a system call. */
+bool shadow_on_other_stack(uint64_t older, uint64_t slot);
 
 /* Where the return address of stack slot @slot is kept now: @slot itself, or the address of the
  * shadow entry's word, which may be read and written. */

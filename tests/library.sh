@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # libftr.so exports nothing but ftr_*; it needs only libc and Zydis, and of libc only the loader,
-# on_exit and __register_atfork; it has no text relocations, no writable code and no executable
-# stack, and is initialised first.
+# on_exit, errno and __register_atfork; it has no text relocations, no writable code and no
+# executable stack, and is initialised first.
 #   sh tests/library.sh PATH/libftr.so
 set -eu
 library=$1
@@ -22,8 +22,8 @@ needed=$(readelf -dW "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
 
 # From __stack_chk_ on: what comes with every shared object.
 used=$(nm -D --undefined-only "$library" | awk '{ sub(/@.*/, "", $2); print $2 }' |
-	grep -v -e '^dl' -e '^_dl' -e '^on_exit$' -e '^__register_atfork$' -e '^Zydis' \
-		-e '^__tls_get_addr$' -e '^__[atm]san_init$' \
+	grep -v -e '^dl' -e '^_dl' -e '^on_exit$' -e '^__errno_location$' -e '^__register_atfork$' \
+		-e '^Zydis' -e '^__tls_get_addr$' -e '^__[atm]san_init$' \
 		-e '^__stack_chk_' -e '^__cxa_finalize$' -e '^__gmon_start__$' -e '^_ITM_' |
 	tr '\n' ' ') || :
 [ -z "$used" ] || fail "uses $used"

@@ -6,6 +6,7 @@
 #include "../trampolines/trap.h"
 #include "watch.h"
 #include "../arch/sys.h"
+#include "../rethook/hook.h"
 #include "../rethook/mirror.h"
 #include "../rethook/shadow.h"
 #include "../rethook/unwind.h"
@@ -79,6 +80,8 @@ void session_set_env(void)
 		.slow_exit = (uint64_t)shadow_slow_exit,
 		.slow_unwind = (uint64_t)shadow_slow_unwind,
 		.slow_release = (uint64_t)shadow_slow_release,
+		.hook_entered = (uint64_t)hook_entered,
+		.hook_returned = (uint64_t)hook_returned,
 		.personality = (uint64_t)unwind_personality,
 	};
 	shadow_hooks = (struct shadow_hooks){

@@ -158,6 +158,26 @@ static void set_memory(struct insn *insn, const ZydisDecodedInstruction *z)
 	insn->disp = (int32_t)z->raw.disp.value;
 }
 
+static bool is_extended(const ZydisDecodedInstruction *z)
+{
+	switch (z->meta.isa_ext) {
+	case ZYDIS_ISA_EXT_BASE:
+		return z->meta.isa_set == ZYDIS_ISA_SET_FXSAVE
+			|| z->meta.isa_set == ZYDIS_ISA_SET_FXSAVE64;
+	case ZYDIS_ISA_EXT_ADOX_ADCX:
+	case ZYDIS_ISA_EXT_BMI1:
+	case ZYDIS_ISA_EXT_BMI2:
+	case ZYDIS_ISA_EXT_CET:
+	case ZYDIS_ISA_EXT_LONGMODE:
+	case ZYDIS_ISA_EXT_LZCNT:
+	case ZYDIS_ISA_EXT_MOVBE:
+	case ZYDIS_ISA_EXT_PAUSE:
+		return false;
+	default:
+		return true;
+	}
+}
+
 bool decoder_read(const uint8_t *code, size_t room, struct insn *insn)
 {
 	ZydisDecodedInstruction z;
@@ -174,6 +194,7 @@ bool decoder_read(const uint8_t *code, size_t room, struct insn *insn)
 		.rex_r = (z.attributes & ZYDIS_ATTRIB_HAS_REX) && z.raw.rex.R,
 		.imm_size = z.raw.imm[0].size / 8,
 		.imm = (int32_t)z.raw.imm[0].value.s,
+		.extended = is_extended(&z),
 	};
 	if (z.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY && z.opcode_map <= ZYDIS_OPCODE_MAP_0F)
 		insn->map = z.opcode_map == ZYDIS_OPCODE_MAP_0F;

@@ -36,6 +36,7 @@ struct insn {
 	uint8_t rel_size;
 	uint8_t imm_size; /* bytes */
 	bool rex_b, rex_r;
+	bool extended;	/* may use other than general registers and flags */
 	uint8_t base;	/* of a memory operand without index: register number as encoded */
 	int32_t disp;	/* of that operand */
 	int32_t imm;

@@ -11,6 +11,10 @@
  * return they are nobody's. Signal handlers stay below them (System V ABI, AMD64 supplement,
  * 3.2.2). Whatever does not fit the straight line goes to the slow stubs in the image's common
  * part, with rax = the detour's struct detour_info, and they call C.
+ *
+ * A function with handlers goes through the hook stubs as well: D once E is filled, T before
+ * anything else. To D and T these are like an instruction that changes nothing: all registers are
+ * live when they are reached, but rax, which is in the save area, and when they go on.
  */
 #include "x86.h"
 #include <errno.h>
@@ -34,6 +38,8 @@ enum reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11 };
 #define FRAME_REGS  ((int)sizeof(struct slow_frame))
 #define FRAME_SIZE  256 /* from the stub's rsp up to S; the saves below S are inside */
 
+#define CALL_REG(n) ((int)(offsetof(struct ftr_call, regs) + (n) * 8))
+
 _Static_assert(sizeof(struct shadow_entry) == SHADOW_TIMED_SIZE
 		&& offsetof(struct shadow_entry, start) == SHADOW_COUNT_SIZE,
 	"shadow entry layout");
@@ -45,6 +51,10 @@ _Static_assert(sizeof(struct slow_frame) + 8 * 8 + 64 <= FRAME_SIZE, "slow frame
 #define SAVE_RCX   (-16)
 #define SAVE_RSI   (-32)
 #define SAVE_FLAGS (-40)
+/* Where the hook stubs do, when D's and T's are done with. */
+#define HOOK_RBX   (-40)
+#define HOOK_FLAGS (-48)
+#define HOOK_GO	   (-56)
 
 struct emitter {
 	uint8_t *start, *p;
@@ -148,6 +158,13 @@ static void thread_var(struct emitter *e, unsigned opcode, enum reg reg, int64_t
 }
 
 
+static void rel32_to(uint8_t *after, const uint8_t *target)
+{
+	int32_t rel = (int32_t)(target - after);
+
+	memcpy(after - 4, &rel, 4);
+}
+
 /* A forward jump whose place is patched by jump_here(). */
 static uint8_t *jump_short(struct emitter *e, unsigned opcode)
 {
@@ -171,9 +188,7 @@ static void short_here(struct emitter *e, uint8_t *after)
 
 static void near_here(struct emitter *e, uint8_t *after)
 {
-	int32_t rel = (int32_t)(e->p - after);
-
-	memcpy(after - 4, &rel, 4);
+	rel32_to(after, e->p);
 }
 
 #define COND_E	4  /* equal, zero */
@@ -218,6 +233,9 @@ static void call_absolute(struct emitter *e, uint64_t target)
 #define DW_CFA_restore		0xc0
 #define DW_OP_const8u		0x0e
 #define RA			16
+/* DWARF numbers, psABI figure 3.36 */
+#define RBX_COLUMN		3
+#define RSP_COLUMN		7
 
 static void cfi_byte(struct emitter *e, unsigned b)
 {
@@ -319,8 +337,11 @@ static void read_clock(struct emitter *e)
 
 struct labels {
 	uint32_t resume, bypass, leave;
+	uint32_t run, pass, skip, account, owed, drop; /* see struct hook_places */
 	uint8_t *to_slow[8];
 	unsigned nslow;
+	uint8_t *to_info[8]; /* where its address is to be filled in */
+	unsigned ninfo;
 };
 
 static void slow_if(struct emitter *e, struct labels *l, unsigned condition)
@@ -328,18 +349,32 @@ static void slow_if(struct emitter *e, struct labels *l, unsigned condition)
 	l->to_slow[l->nslow++] = jump_near(e, condition);
 }
 
-/* All pending slow jumps arrive here: rax = info (its offset is patched later), go to @stub. */
-static uint8_t *slow_here(struct emitter *e, struct labels *l, uint64_t stub)
+/* rax = info + @tag, go to @stub. */
+static void to_stub(struct emitter *e, struct labels *l, unsigned tag, uint64_t stub)
 {
-	uint8_t *info;
+	CODE(e, "\x48\x8d\x05"); /* lea info(%rip), rax */
+	word32(e, tag);
+	l->to_info[l->ninfo++] = e->p;
+	branch(e, JMP, stub);
+}
 
+/* All pending slow jumps arrive here. */
+static void slow_here(struct emitter *e, struct labels *l, uint64_t stub)
+{
 	while (l->nslow)
 		near_here(e, l->to_slow[--l->nslow]);
-	CODE(e, "\x48\x8d\x05"); /* lea info(%rip), rax */
-	word32(e, 0);
-	info = e->p;
-	branch(e, JMP, stub);
-	return info;
+	to_stub(e, l, 0, stub);
+}
+
+/* All is restored but rax, which the hook stubs take from the save area. rsp = S. */
+static void to_handlers(struct emitter *e, const struct isa_emit *in, struct labels *l,
+	unsigned tag)
+{
+	if (in->site->flags_in || tag == HOOK_TAG_OWED)
+		restore_flags(e, 0);
+	load(e, RCX, RSP, SAVE_RCX);
+	load(e, RDX, RSP, X86_SAVE_RDX);
+	to_stub(e, l, tag, in->common->base + in->common->hook_entry);
 }
 
 static void test(struct emitter *e, enum reg reg)
@@ -379,10 +414,31 @@ static void load_entry(struct emitter *e, const struct isa_env *env, int disp)
 		CODE(e, "\x48\x8d\x0c\xc1"); /* lea (rcx, rax, 8), rcx */
 }
 
+/* Take back what D has saved. */
+static void restore(struct emitter *e, const struct isa_emit *in)
+{
+	if (in->site->flags_in)
+		restore_flags(e, 0);
+	load(e, RAX, RSP, SAVE_RAX);
+	load(e, RCX, RSP, SAVE_RCX);
+	load(e, RDX, RSP, X86_SAVE_RDX);
+}
+
+/* A function without an id has no records. */
+static bool is_counted(const struct isa_emit *in)
+{
+	return in->id != ID_NONE;
+}
+
+static bool is_timed(const struct isa_emit *in)
+{
+	return in->env->mode != MODE_COUNT && is_counted(in);
+}
+
 static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
 	const struct isa_env *env = in->env;
-	bool times = env->mode != MODE_COUNT;
+	bool times = is_timed(in);
 
 	store(e, RAX, RSP, SAVE_RAX);
 	store(e, RCX, RSP, SAVE_RCX);
@@ -416,15 +472,16 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 		store(e, RSP, RCX, SLOT);
 		thread_var(e, 0x89, RCX, env->tls_current);
 	} else {
-		increment(e, RDX, RECORD(in->id, calls));
+		if (is_counted(in))
+			increment(e, RDX, RECORD(in->id, calls));
 		store(e, RSP, RCX, SLOT);
 	}
 	l->resume = here(e);
-	if (in->site->flags_in)
-		restore_flags(e, 0);
-	load(e, RAX, RSP, SAVE_RAX);
-	load(e, RCX, RSP, SAVE_RCX);
-	load(e, RDX, RSP, X86_SAVE_RDX);
+	if (in->point)
+		to_handlers(e, in, l, HOOK_TAG_ENTERED);
+	else
+		restore(e, in);
+	l->run = here(e);
 	lea(e, RSP, RSP, 8);
 }
 
@@ -470,18 +527,40 @@ static void emit_mark(struct emitter *e)
 	mem(e, true, 0x89, RAX, RSP, SAVE_RAX - 8, true);
 }
 
-static void emit_exit(struct emitter *e, const struct isa_emit *in, struct labels *l,
-	uint8_t **info)
+/* As if the body had returned. rsp = S */
+static void emit_skip(struct emitter *e, struct labels *l)
+{
+	l->skip = here(e);
+	lea(e, RSP, RSP, 8);
+	row_in_shadow(e);
+	branch(e, JMP, e->at + l->account);
+}
+
+/* Return handlers of a function that has jumped to the one that returns now. rsp = S */
+static void emit_owed(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	l->owed = here(e);
+	if (in->env->mode != MODE_COUNT)
+		load(e, RSI, RSP, SAVE_RSI);
+	to_handlers(e, in, l, HOOK_TAG_OWED);
+}
+
+static void emit_exit(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
 	const struct isa_env *env = in->env;
-	bool times = env->mode != MODE_COUNT;
+	bool times = is_timed(in);
 
 	/* rsp = S + 8 */
+	if (in->hook_return) {
+		emit_mark(e);
+		to_stub(e, l, 0, in->common->base + in->common->hook_exit);
+	}
+	l->account = here(e);
 	emit_mark(e);
 	store(e, RCX, RSP, SAVE_RCX - 8);
 	store(e, RDX, RSP, X86_SAVE_RDX - 8);
 	save_flags(e, -8); /* hand-written functions return results in them */
-	if (times)
+	if (env->mode != MODE_COUNT)
 		store(e, RSI, RSP, SAVE_RSI - 8);
 	load_records(e, l, env); /* first: where there are none, the clock may be forbidden */
 	if (times) {
@@ -511,18 +590,22 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	row_cfa(e, 8);
 	row_in_slot(e);
 	zero(e, RCX, SLOT);
-	increment(e, RDX, RECORD(in->id, returned));
+	if (is_counted(in))
+		increment(e, RDX, RECORD(in->id, returned));
 	zero(e, RCX, OWNER);
 	l->leave = here(e);
-	if (times)
+	if (env->mode != MODE_COUNT)
 		load(e, RSI, RSP, SAVE_RSI);
 	restore_flags(e, 0);
 	load(e, RAX, RSP, SAVE_RAX);
 	load(e, RCX, RSP, SAVE_RCX);
 	load(e, RDX, RSP, X86_SAVE_RDX);
+	l->drop = here(e);
 	byte(e, 0xc3); /* ret */
+	if (in->hook_return)
+		emit_owed(e, in, l);
 	row_in_shadow(e);
-	*info = slow_here(e, l, in->common->base + in->common->slow_exit);
+	slow_here(e, l, in->common->base + in->common->slow_exit);
 }
 
 static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct labels *l)
@@ -537,18 +620,26 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 		slow_if(e, l, COND_E);
 		return;
 	}
+	if (!is_counted(in))
+		return;
 	load_records(e, l, in->env);
 	increment(e, RDX, RECORD(in->id, calls));
 }
 
 /* Restore what D saved and run the body in the caller's frame. */
-static void emit_bypass(struct emitter *e, const struct isa_emit *in, uint8_t **to_body)
+static void emit_bypass(struct emitter *e, const struct isa_emit *in, struct labels *l,
+	uint8_t **to_body)
 {
-	if (in->site->flags_in)
-		restore_flags(e, 0);
-	load(e, RAX, RSP, SAVE_RAX);
-	load(e, RCX, RSP, SAVE_RCX);
-	load(e, RDX, RSP, X86_SAVE_RDX);
+	l->bypass = here(e);
+	if (in->point)
+		to_handlers(e, in, l, HOOK_TAG_PASSED);
+	else
+		restore(e, in);
+	if (in->point && !l->drop) {
+		l->drop = here(e);
+		byte(e, 0xc3); /* ret */
+	}
+	l->pass = here(e);
 	byte(e, JMP);
 	word32(e, 0);
 	*to_body = e->p;
@@ -655,11 +746,43 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, struct isa_de
 	return 0;
 }
 
-static void rel32_to(uint8_t *after, const uint8_t *target)
+/* Is there a shadow entry for its calls? */
+static bool has_return(const struct isa_emit *in)
 {
-	int32_t rel = (int32_t)(target - after);
+	return !in->site->entry_only && (is_counted(in) || in->hook_return);
+}
 
-	memcpy(after - 4, &rel, 4);
+static int32_t relative(const struct emitter *e, uint32_t label)
+{
+	return label ? (int32_t)(label - here(e)) : 0;
+}
+
+static void emit_info(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	struct detour_info info = { .id = in->id, .watch = in->watch, .point = in->point };
+	struct hook_places places;
+
+	while (here(e) & 7)
+		byte(e, 0xcc);
+	info.resume = relative(e, l->resume);
+	info.bypass = relative(e, l->bypass);
+	info.leave = relative(e, l->leave);
+	places = (struct hook_places){ .run = relative(e, l->run), .pass = relative(e, l->pass),
+		.skip = relative(e, l->skip), .account = relative(e, l->account),
+		.owed = relative(e, l->owed), .drop = relative(e, l->drop) };
+	while (l->ninfo) {
+		uint8_t *after = l->to_info[--l->ninfo];
+		uint32_t tag;
+
+		memcpy(&tag, after - 4, 4);
+		rel32_to(after, e->p + tag);
+	}
+	memcpy(e->p, &info, sizeof(info));
+	e->p += sizeof(info);
+	if (!in->point)
+		return;
+	memcpy(e->p, &places, sizeof(places));
+	e->p += sizeof(places);
 }
 
 int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
@@ -668,48 +791,41 @@ int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 	uint64_t behind = in->func->start + in->site->offset + in->site->len + (uint64_t)in->bias;
 	bool own_body = in->site->choice != SITE_NOPS;
 	struct labels l = { 0 };
-	uint8_t *entry_info, *exit_info = NULL, *call = NULL, *to_body;
-	struct detour_info info = { .id = in->id, .watch = in->watch };
+	uint8_t *call = NULL, *to_body;
 	int err = 0;
 
 	*detour = (struct isa_detour){ .nranges = 1 };
 	range_begin(&e, &detour->ranges[0], CIE_DETOUR);
 	row_cfa(&e, 8);
 	row_in_slot(&e);
-	if (in->site->entry_only) {
-		emit_entry_only(&e, in, &l);
-		l.bypass = here(&e);
-		emit_bypass(&e, in, &to_body);
-		entry_info = slow_here(&e, &l, in->common->base + in->common->slow_entry);
-	} else {
+	if (has_return(in)) {
+		/* The slow jumps of D are kept apart from T's: their rows differ. */
+		struct labels entry;
+
 		emit_entry(&e, in, &l);
 		row_in_shadow(&e);
 		byte(&e, CALL);
 		word32(&e, 0);
 		call = e.p;
 		detour->ret = here(&e);
-		/* The slow jumps of D are kept apart from T's: their rows differ. */
-		struct labels t = { 0 };
-
-		emit_exit(&e, in, &t, &exit_info);
-		l.leave = t.leave;
+		entry = l;
+		l.nslow = 0;
+		emit_exit(&e, in, &l);
+		memcpy(l.to_slow, entry.to_slow, sizeof(l.to_slow));
+		l.nslow = entry.nslow;
 		row_cfa(&e, 8);
 		row_in_slot(&e);
-		entry_info = slow_here(&e, &l, in->common->base + in->common->slow_entry);
-		l.bypass = here(&e);
-		emit_bypass(&e, in, &to_body);
+		slow_here(&e, &l, in->common->base + in->common->slow_entry);
+		emit_bypass(&e, in, &l, &to_body);
+		if (in->point)
+			emit_skip(&e, &l);
+	} else {
+		emit_entry_only(&e, in, &l);
+		emit_bypass(&e, in, &l, &to_body);
+		slow_here(&e, &l, in->common->base + in->common->slow_entry);
 	}
 	range_end(&e);
-	while (here(&e) & 7)
-		byte(&e, 0xcc);
-	info.resume = (int32_t)(l.resume - here(&e));
-	info.bypass = (int32_t)(l.bypass - here(&e));
-	info.leave = in->site->entry_only ? 0 : (int32_t)(l.leave - here(&e));
-	rel32_to(entry_info, e.p);
-	if (exit_info)
-		rel32_to(exit_info, e.p);
-	memcpy(e.p, &info, sizeof(info));
-	e.p += sizeof(info);
+	emit_info(&e, in, &l);
 
 	if (own_body) {
 		detour->body = here(&e);
@@ -829,6 +945,100 @@ static void stub_pad(struct emitter *e, const struct isa_env *env)
 	CODE(e, "\xff\xd0\x0f\x0b"); /* call *rax; ud2 */
 }
 
+/* ---- the hook stubs ---- */
+
+static const struct {
+	uint8_t reg, place;
+} hooked_regs[] = { { RDI, X86_CALL_RDI }, { RSI, X86_CALL_RSI }, { RDX, X86_CALL_RDX },
+	{ RCX, X86_CALL_RCX }, { R8, X86_CALL_R8 }, { R9, X86_CALL_R9 }, { R10, X86_CALL_R10 },
+	{ R11, X86_CALL_R11 } };
+#define HOOKED_REGS (sizeof(hooked_regs) / sizeof(hooked_regs[0]))
+
+/* @code (cld or std) if the direction flag was set. */
+static void if_direction(struct emitter *e, unsigned code)
+{
+	mem(e, false, 0xf6, 0, RBX, HOOK_FLAGS + 1, false); /* test $DF, the flags' second byte */
+	byte(e, 0x04);
+	CODE(e, "\x74\x01"); /* jz over it */
+	byte(e, code);
+}
+#define CLD 0xfc
+#define STD 0xfd
+
+/*
+ * rsp = S + @above, rax = info and a tag, the real rax in the save area. Builds a struct ftr_call
+ * in a frame that is aligned for anything, so the CFA is told by rbx.
+ */
+static void hook_save(struct emitter *e, int above)
+{
+	lea(e, RSP, RSP, HOOK_RBX - above);
+	row_cfa(e, 8 - HOOK_RBX);
+	byte(e, 0x9c); /* pushfq */
+	row_cfa(e, 8 - HOOK_FLAGS);
+	store(e, RBX, RSP, HOOK_RBX - HOOK_FLAGS);
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_offset | RBX_COLUMN);
+	cfi_uleb(e, (8 - HOOK_RBX) / 8);
+	lea(e, RBX, RSP, -HOOK_FLAGS);
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_def_cfa);
+	cfi_uleb(e, RBX_COLUMN);
+	cfi_uleb(e, 8);
+	lea(e, RSP, RSP, -(int)sizeof(struct ftr_call));
+	CODE(e, "\x48\x83\xe4\xc0"); /* and $-64, rsp */
+	for (size_t i = 0; i < HOOKED_REGS; i++)
+		store(e, hooked_regs[i].reg, RSP, CALL_REG(hooked_regs[i].place));
+	store(e, RDX, RSP, CALL_REG(X86_CALL_RESULT + 1));
+	store(e, RAX, RSP, FRAME_INFO);
+	load(e, RAX, RBX, SAVE_RAX);
+	store(e, RAX, RSP, CALL_REG(X86_CALL_RESULT));
+	store(e, RBX, RSP, FRAME_SLOT);
+	if_direction(e, CLD);
+}
+
+/* Take all registers back, rdx from @rdx, and go on with rsp = S + @above. popfq would take longer
+ * than all the rest. */
+static void hook_go(struct emitter *e, unsigned rdx, int above)
+{
+	load(e, RAX, RSP, FRAME_GO);
+	store(e, RAX, RBX, HOOK_GO);
+	for (size_t i = 0; i < HOOKED_REGS; i++)
+		load(e, hooked_regs[i].reg, RSP,
+			CALL_REG(hooked_regs[i].reg == RDX ? rdx : hooked_regs[i].place));
+	if_direction(e, STD);
+	mem(e, false, 0x8a, 4, RBX, HOOK_FLAGS, false); /* mov flags, ah */
+	mem(e, false, 0x8a, 0, RBX, HOOK_FLAGS + 1, false); /* mov flags + 1, al */
+	CODE(e, "\x24\x08\x04\x78\x9e"); /* and $8, al; add $0x78, al (sets OF when al = 8); sahf */
+	load(e, RAX, RSP, CALL_REG(X86_CALL_RESULT));
+	lea(e, RSP, RBX, above);
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_def_cfa);
+	cfi_uleb(e, RSP_COLUMN);
+	cfi_uleb(e, (unsigned)(8 - above));
+	load(e, RBX, RSP, HOOK_RBX - above);
+	byte(e, 0x3e); /* notrack */
+	mem(e, false, 0xff, 4, RSP, HOOK_GO - above, false); /* jmp *go */
+}
+
+/* rsp = S; the return address is in the slot. */
+static void stub_hook_entry(struct emitter *e, const struct isa_env *env)
+{
+	row_cfa(e, 8);
+	row_in_slot(e);
+	hook_save(e, 0);
+	stub_call(e, env->hook_entered);
+	hook_go(e, X86_CALL_RDX, 0);
+}
+
+/* rsp = S + 8; it is in the shadow stack. */
+static void stub_hook_exit(struct emitter *e, const struct isa_env *env)
+{
+	row_in_shadow(e);
+	hook_save(e, 8);
+	stub_call(e, env->hook_returned);
+	hook_go(e, X86_CALL_RESULT + 1, 8);
+}
+
 uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	struct isa_common *common, struct isa_range *ranges)
 {
@@ -851,8 +1061,14 @@ uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	common->pad = here(&e);
 	stub_pad(&e, env);
 	range_end(&e);
+	range_begin(&e, &ranges[2], CIE_SHADOW);
+	common->hook_entry = here(&e);
+	stub_hook_entry(&e, env);
+	common->hook_exit = here(&e);
+	stub_hook_exit(&e, env);
+	range_end(&e);
 	common->size = here(&e);
-	return 2;
+	return 3;
 }
 
 int x86_patch(const struct isa_emit *in, struct isa_patch patches[2])

@@ -19,5 +19,8 @@ const struct isa isa_x86_64 = {
 	.emit_common = x86_emit_common,
 	.emit = x86_emit,
 	.patch = x86_patch,
+	.argument = x86_argument,
+	.result = x86_result,
+	.uses_vectors = x86_uses_vectors,
 	.cie = x86_cie,
 };

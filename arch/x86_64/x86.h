@@ -17,6 +17,19 @@
 /* Where D keeps rdx, relative to the stack slot of the return address. */
 #define X86_SAVE_RDX (-24)
 
+/* Indexes of registers in struct ftr_call. Integer arguments come first, in order. */
+enum {
+	X86_CALL_RDI,
+	X86_CALL_RSI,
+	X86_CALL_RDX,
+	X86_CALL_RCX,
+	X86_CALL_R8,
+	X86_CALL_R9,
+	X86_CALL_RESULT, /* rax, and rdx at a return */
+	X86_CALL_R10 = X86_CALL_RESULT + 2,
+	X86_CALL_R11,
+};
+
 /* Where each displaced instruction went. */
 struct x86_moved {
 	uint32_t size;			/* bytes written */
@@ -38,6 +51,11 @@ int x86_relocate(const uint8_t *code, uint64_t addr, size_t len, int64_t bias, u
 /* scan.c and site.c, the x86_64 members of struct isa */
 int x86_scan(struct isa_module *module);
 void x86_site(const struct isa_module *module, size_t index, struct isa_site *site);
+
+/* abi.c */
+struct isa_place x86_argument(const char *types, unsigned n);
+struct isa_place x86_result(char type);
+bool x86_uses_vectors(const uint8_t *code, size_t size);
 
 /* emit.c */
 uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,

@@ -1,0 +1,743 @@
+/* SPDX-License-Identifier: MIT */
+#include "hook.h"
+#include "mirror.h"
+#include "rcu.h"
+#include "thread.h"
+#include "../arch/sys.h"
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+
+#define PARKED	  1ul /* with the slot: what a parked entry is found by */
+#define CODE_MAX  512 /* bytes of a handler that are looked at */
+#define PLACE_NO  0xff
+#define NO_SLOT	  (~0ull)
+
+/* flags of a parked entry: it is counted already (shadow.c's claimed and accounted) */
+#define PARKED_FLAGS 9
+
+/* What a call's return handlers have to know. */
+struct hook_state {
+	const struct detour_info *info;
+	uint64_t limit;	  /* the newest hook at the entry */
+	uint64_t seen;	  /* a bit for each place: its hook has seen the entry */
+	uint64_t words[]; /* by place */
+};
+#define STATE_SIZE(large) ((large) ? 512ul : 64ul)
+#define SMALL_PLACES	  5
+
+_Static_assert(sizeof(struct hook_state) + SMALL_PLACES * 8 == STATE_SIZE(false)
+		&& sizeof(struct hook_state) + HOOK_RETURNS_MAX * 8 == STATE_SIZE(true)
+		&& HOOK_RETURNS_MAX <= 64, "hook state layout");
+
+static bool used; /* some function has had handlers */
+
+/* ---- places of states ---- */
+
+static bool in_mirror(const struct shadow_thread *t, const struct shadow_entry *e)
+{
+	return (uint64_t)e - t->node.mirror < (shadow_root.mask + 8) * shadow_root.scale;
+}
+
+/* As many as there are entries: in the mirror, and behind in the overflow. */
+static uint64_t states_count(const struct shadow_thread *t)
+{
+	uint64_t room = t->node.overflow_room - t->node.overflow;
+
+	return (shadow_root.mask + 8) / 8 + room / sizeof(struct shadow_entry);
+}
+
+static bool prepare_states(struct shadow_thread *t, bool large)
+{
+	struct hook_state *none = NULL;
+	void *states;
+	size_t size;
+
+	if (t->states[large])
+		return true;
+	if (shadow_hooks.sealed || !mirror_prepare(&t->node))
+		return false;
+	size = states_count(t) * STATE_SIZE(large);
+	states = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (sys_failed(states))
+		return false;
+	sys_call(SYS_madvise, states, size, MADV_NOHUGEPAGE);
+	/* A signal handler may have done the same meanwhile. */
+	if (!__atomic_compare_exchange_n(&t->states[large], &none, (struct hook_state *)states,
+		false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+		sys_munmap(states, size);
+	return true;
+}
+
+void hook_seal(void)
+{
+	for (struct shadow_thread *t = used ? thread_first() : NULL; t; t = thread_next(t))
+		for (int large = 0; large < 2; large++)
+			prepare_states(t, large);
+}
+
+/* The state of entry @e of @t; NULL: there is no memory for it. */
+static struct hook_state *state_of(struct shadow_thread *t, const struct shadow_entry *e, bool large)
+{
+	uint64_t index;
+
+	if (!prepare_states(t, large))
+		return NULL;
+	if (in_mirror(t, e))
+		index = ((uint64_t)e - t->node.mirror) / (shadow_root.scale * 8);
+	else
+		index = (shadow_root.mask + 8) / 8
+			+ ((uint64_t)e - t->node.overflow) / sizeof(*e);
+	return (struct hook_state *)((uint64_t)t->states[large] + index * STATE_SIZE(large));
+}
+
+static struct hook_state *state_kept(struct shadow_thread *t, const struct shadow_entry *e)
+{
+	return state_of(t, e, e->flags & SHADOW_LARGE);
+}
+
+/* ---- calls that end in a jump ---- */
+
+void hook_park(struct shadow_thread *t, const struct shadow_entry *e)
+{
+	struct shadow_entry *parked = mirror_overflow(&t->node, e->slot | PARKED);
+	struct hook_state *to = parked ? state_of(t, parked, e->flags & SHADOW_LARGE) : NULL;
+
+	if (!to) {
+		shadow_hooks.lost_call();
+		return;
+	}
+	memcpy(to, state_kept(t, e), STATE_SIZE(e->flags & SHADOW_LARGE));
+	parked->ret = e->ret;
+	parked->owner = e->owner;
+	parked->flags = PARKED_FLAGS | (e->flags & SHADOW_LARGE);
+	__atomic_store_n(&parked->slot, e->slot | PARKED, __ATOMIC_RELEASE);
+	t->nparked++;
+}
+
+static struct shadow_entry *find_parked(const struct shadow_thread *t, uint64_t slot)
+{
+	return t->nparked ? mirror_find(&t->node, slot | PARKED) : NULL;
+}
+
+/* The newest one, and whose it is: a fiber may return on another thread. */
+static struct shadow_entry *find_owed(uint64_t slot, struct shadow_thread **owner)
+{
+	struct shadow_entry *e = find_parked(shadow_self(), slot);
+
+	*owner = shadow_self();
+	for (struct shadow_thread *t = e ? NULL : thread_first(); t && !e; t = thread_next(t)) {
+		*owner = t;
+		e = find_parked(t, slot);
+	}
+	return e;
+}
+
+static void unpark(struct shadow_thread *t, struct shadow_entry *parked)
+{
+	__atomic_fetch_sub(&t->nparked, 1, __ATOMIC_RELAXED);
+	if (t == shadow_self())
+		mirror_free(&t->node, parked);
+	else
+		mirror_free_foreign(&t->node, parked, parked->slot);
+}
+
+bool hook_is_owed(const struct shadow_thread *t, uint64_t slot)
+{
+	return find_parked(t, slot) != NULL;
+}
+
+void hook_owe(struct slow_frame *f)
+{
+	struct shadow_thread *t;
+	struct shadow_entry *parked = find_owed(f->key, &t);
+	struct hook_state *state = parked ? state_kept(t, parked) : NULL;
+	const struct hook_places *places;
+
+	if (!state)
+		return;
+	if (f->key != f->slot) { /* a function that pops its arguments: their place is gone */
+		hook_forget(t, f->key);
+		return;
+	}
+	places = (const struct hook_places *)(state->info + 1);
+	f->go = (uint64_t)state->info + (uint64_t)(int64_t)places->owed;
+}
+
+void hook_forget(struct shadow_thread *t, uint64_t slot)
+{
+	struct shadow_entry *parked;
+
+	while ((parked = find_parked(t, slot)))
+		unpark(t, parked);
+}
+
+static void forget(struct shadow_entry *e, void *arg)
+{
+	if (e->slot & PARKED)
+		unpark(arg, e);
+}
+
+void hook_forget_all(struct shadow_thread *t)
+{
+	if (t->nparked)
+		mirror_each(&t->node, forget, t);
+	t->nparked = t->nactive = 0;
+	t->reading = 0;
+	for (int i = 0; i < HOOK_ACTIVE_MAX; i++)
+		t->active[i].serial = 0;
+}
+
+/* ---- handlers that are running ---- */
+
+/*
+ * Calls newer than @slot on its own stack have been left, by a longjmp out of a signal handler. A
+ * signal handler on a stack of its own leaves nobody.
+ */
+static void drop_left(struct shadow_thread *t, uint64_t slot)
+{
+	while (t->nactive) {
+		uint64_t newest = t->active[t->nactive - 1].slot;
+
+		if (newest >= slot || shadow_hooks.sealed || shadow_on_other_stack(newest, slot))
+			return;
+		t->active[t->nactive - 1].serial = 0;
+		t->nactive--;
+	}
+}
+
+/* Room on the thread's list. A signal handler in between leaves the list as it was. */
+static bool activate(struct hook_visit *v, uint64_t slot)
+{
+	struct shadow_thread *t = v->thread;
+	uint32_t n;
+
+	if (t->nactive)
+		drop_left(t, slot);
+	n = t->nactive;
+	if (n == HOOK_ACTIVE_MAX)
+		return false;
+	v->depth = n;
+	v->active = &t->active[n];
+	v->active->slot = slot;
+	__atomic_store_n(&t->nactive, n + 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	v->active->slot = slot;
+	return true;
+}
+
+static void deactivate(struct hook_visit *v)
+{
+	v->active->slot = NO_SLOT;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	v->thread->nactive = v->depth;
+}
+
+/* Does a handler of the hook run in this thread? */
+static bool is_blind(const struct hook_visit *v, uint64_t serial)
+{
+	for (uint32_t i = 0; i < v->depth; i++)
+		if (v->thread->active[i].serial == serial)
+			return true;
+	return false;
+}
+
+bool hook_running(uint64_t serial)
+{
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
+		for (uint32_t i = 0; t != shadow_self() && i < HOOK_ACTIVE_MAX; i++)
+			if (__atomic_load_n(&t->active[i].serial, __ATOMIC_ACQUIRE) == serial
+				&& !thread_is_gone(t))
+				return true;
+	return false;
+}
+
+bool hook_in_handler(void)
+{
+	const struct shadow_thread *t = shadow_self();
+
+	return t && t->nactive;
+}
+
+/* ---- errno ---- */
+
+int *__errno_location(void) __attribute__((weak, const));
+
+/* Thread-local at a fixed offset; the function itself may be hooked. */
+static int *errno_of_thread(void)
+{
+	static int64_t offset;
+
+	if (!offset && __errno_location)
+		offset = (int64_t)((uint64_t)__errno_location() - arch_thread_pointer());
+	return offset ? (int *)(arch_thread_pointer() + (uint64_t)offset) : NULL;
+}
+
+/* ---- lists ---- */
+
+static const struct hook *find_serial(const struct hook_list *list, uint64_t serial)
+{
+	for (uint32_t i = 0; list && i < list->count; i++)
+		if (list->hooks[i].serial == serial)
+			return &list->hooks[i];
+	return NULL;
+}
+
+/* A hook keeps its place in all lists. */
+static void assign_places(struct hook_list *list, const struct hook_list *former)
+{
+	uint64_t taken = 0;
+
+	list->places = 0;
+	for (uint32_t i = 0; i < list->count; i++) {
+		const struct hook *old = find_serial(former, list->hooks[i].serial);
+
+		list->hooks[i].place = old ? old->place : PLACE_NO;
+		if (list->hooks[i].place != PLACE_NO)
+			taken |= 1ull << list->hooks[i].place;
+	}
+	for (uint32_t i = 0; i < list->count; i++) {
+		struct hook *h = &list->hooks[i];
+
+		if (h->ret && h->place == PLACE_NO) {
+			h->place = (uint8_t)__builtin_ctzll(~taken);
+			taken |= 1ull << h->place;
+		}
+	}
+	if (taken)
+		list->places = (uint8_t)(64 - __builtin_clzll(taken));
+}
+
+struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
+{
+	if (!used) {
+		arch_call_prepare();
+		rcu_prepare();
+		errno_of_thread();
+		used = true;
+	}
+	if (list)
+		assign_places(list, point->list);
+	return __atomic_exchange_n(&point->list, list, __ATOMIC_ACQ_REL);
+}
+
+bool hook_synchronize(void)
+{
+	if (shadow_hooks.sealed)
+		return false;
+	rcu_synchronize();
+	return true;
+}
+
+bool hook_uses_vectors(ftr_handler *code)
+{
+	uint8_t bytes[CODE_MAX];
+	struct iovec to = { bytes, CODE_MAX }, from = { (void *)code, CODE_MAX };
+	long n = -1;
+
+	/* Less is read where the mapping ends. */
+	if (!shadow_hooks.sealed)
+		n = sys_call(SYS_process_vm_readv, sys_getpid(), &to, 1, &from, 1, 0);
+	return n <= 0 || arch_isa->uses_vectors(bytes, (size_t)n);
+}
+
+/* ---- which handler is next ---- */
+
+/*
+ * Copy what there is to call into @v; it is known to run from before the section's end on.
+ * hook_running() looks later.
+ */
+static void take(struct hook_visit *v, const struct hook *h, uint32_t index, ftr_handler *handler)
+{
+	v->index = index;
+	v->serial = h->serial;
+	v->handler = handler;
+	v->data = h->data;
+	v->word = &v->scratch;
+	v->scratch = 0;
+	if (v->state && h->place != PLACE_NO)
+		v->word = &v->state->words[h->place];
+	__atomic_store_n(&v->active->serial, h->serial, __ATOMIC_RELAXED);
+}
+
+/* Where the hook is that was taken last; in lists as they change. */
+static uint32_t behind_last(const struct hook_visit *v, const struct hook_list *list)
+{
+	uint32_t i = v->index;
+
+	if (i < list->count && list->hooks[i].serial == v->serial)
+		return i + 1;
+	for (i = 0; i < list->count && list->hooks[i].serial <= v->serial;)
+		i++;
+	return i;
+}
+
+static void begin_state(struct ftr_call *call, struct hook_visit *v, const struct hook_list *list)
+{
+	struct shadow_thread *t = v->thread;
+	bool large = list->places > SMALL_PLACES;
+	struct shadow_entry *e = mirror_find(&t->node, call->frame.slot);
+
+	v->state = e ? state_of(t, e, large) : NULL;
+	if (!v->state) {
+		shadow_hooks.lost_call();
+		return;
+	}
+	v->state->info = call->frame.info;
+	v->state->limit = v->limit;
+	v->state->seen = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	e->flags |= SHADOW_HOOKED | (large ? SHADOW_LARGE : 0);
+}
+
+static bool is_for(const struct hook_visit *v, const struct hook *h)
+{
+	return (!h->thread || h->thread == v->thread->tid) && !(v->depth && is_blind(v, h->serial));
+}
+
+/* The hook sees the entry. */
+static void see(struct hook_visit *v, const struct hook *h)
+{
+	if (!v->state || h->place == PLACE_NO)
+		return;
+	v->state->seen |= 1ull << h->place;
+	v->state->words[h->place] = 0;
+}
+
+static bool next_entry_in(struct hook_visit *v, const struct hook_list *list)
+{
+	uint32_t i = behind_last(v, list);
+
+	v->more = false;
+	for (; i < list->count && list->hooks[i].serial <= v->limit; i++) {
+		const struct hook *h = &list->hooks[i];
+
+		if (!is_for(v, h))
+			continue;
+		see(v, h);
+		if (!h->entry)
+			continue;
+		take(v, h, i, h->entry);
+		v->more = i + 1 < list->count;
+		return true;
+	}
+	return false;
+}
+
+static uint64_t outer_section(const struct hook_visit *v)
+{
+	return v->depth ? v->thread->reading : 0;
+}
+
+static const struct hook_list *list_of(const struct hook_visit *v)
+{
+	return __atomic_load_n(&v->point->list, __ATOMIC_CONSUME);
+}
+
+/* The first entry handler. */
+static bool first_entry(struct ftr_call *call, struct hook_visit *v, bool returns)
+{
+	uint64_t outer = outer_section(v);
+	const struct hook_list *list;
+	bool found = false;
+
+	rcu_lock(v->thread, outer);
+	list = list_of(v);
+	if (list && list->count) {
+		v->limit = list->hooks[list->count - 1].serial;
+		v->vectors = list->vectors;
+		if (returns && list->places)
+			begin_state(call, v, list);
+		found = next_entry_in(v, list);
+	}
+	rcu_unlock(v->thread, outer);
+	return found;
+}
+
+static bool next_entry(struct hook_visit *v)
+{
+	uint64_t outer = outer_section(v);
+	const struct hook_list *list;
+	bool found = false;
+
+	rcu_lock(v->thread, outer);
+	list = list_of(v);
+	if (list)
+		found = next_entry_in(v, list);
+	rcu_unlock(v->thread, outer);
+	return found;
+}
+
+/* Of those that have seen the entry, the newest one that is older than the last. */
+static bool next_return(struct hook_visit *v)
+{
+	uint64_t outer = outer_section(v);
+	const struct hook_list *list;
+	bool found = false;
+	uint32_t i;
+
+	v->more = false;
+	rcu_lock(v->thread, outer);
+	list = list_of(v);
+	v->vectors = list && list->vectors;
+	i = !list ? 0 : v->serial ? behind_last(v, list) : list->count;
+	while (i > 0) {
+		const struct hook *h = &list->hooks[--i];
+
+		if (h->serial > v->limit || (v->serial && h->serial >= v->serial)
+			|| h->place == PLACE_NO || !(v->state->seen >> h->place & 1)
+			|| (v->depth && is_blind(v, h->serial)))
+			continue;
+		v->state->seen &= ~(1ull << h->place);
+		take(v, h, i, h->ret);
+		v->more = v->state->seen != 0;
+		found = true;
+		break;
+	}
+	rcu_unlock(v->thread, outer);
+	return found;
+}
+
+/* ---- calling them ---- */
+
+static void call_handler(struct ftr_call *call, struct hook_visit *v)
+{
+	v->handler(call, v->data);
+	__atomic_store_n(&v->active->serial, 0, __ATOMIC_RELEASE);
+}
+
+/* v->handler is a return handler: it and those of older hooks. */
+static void run_returns(struct ftr_call *call)
+{
+	struct hook_visit *v = call->visit;
+
+	do
+		call_handler(call, v);
+	while (v->more && next_return(v));
+}
+
+/* The function does not run: those see its return who have seen its entry before. */
+static void skip(struct ftr_call *call, struct hook_visit *v)
+{
+	if (v->word != &v->scratch) /* not who has skipped it */
+		v->state->seen &= ~(1ull << (v->word - v->state->words));
+	if (v->state && v->state->seen && next_return(v))
+		run_returns(call);
+}
+
+static void finish_entry(struct ftr_call *call)
+{
+	struct hook_visit *v = call->visit;
+
+	if (v->skipped)
+		skip(call, v);
+	arch_call_finish(call, v->skipped);
+}
+
+static void run_entries(struct ftr_call *call)
+{
+	struct hook_visit *v = call->visit;
+
+	do
+		call_handler(call, v);
+	while (!v->skipped && v->more && next_entry(v));
+	finish_entry(call);
+}
+
+static void run_returns_finish(struct ftr_call *call)
+{
+	run_returns(call);
+	arch_call_finish(call, false);
+}
+
+/* Run handlers, and what follows them, with errno and vectors as they were. */
+static void guarded(struct ftr_call *call, struct hook_visit *v, void (*run)(struct ftr_call *))
+{
+	int *error = errno_of_thread();
+
+	if (error)
+		v->saved_errno = *error;
+	call->vectors = NULL;
+	call->spilled[0] = call->spilled[1] = false;
+	if (v->vectors)
+		arch_call_vectors(run, call);
+	else
+		run(call);
+	if (error)
+		*error = v->saved_errno;
+}
+
+static bool begin_visit(struct ftr_call *call, struct hook_visit *v, struct shadow_thread *t,
+	const struct detour_info *info)
+{
+	v->point = (const struct hook_point *)info->point;
+	v->thread = t;
+	v->serial = 0;
+	v->index = 0;
+	v->state = NULL;
+	v->skipped = false;
+	v->info = info;
+	call->visit = v;
+	call->answered = false;
+	call->returning = false;
+	if (activate(v, call->frame.slot))
+		return true;
+	shadow_hooks.lost_call();
+	return false;
+}
+
+static const struct hook_places *places_of(const struct detour_info *info)
+{
+	return (const struct hook_places *)(info + 1);
+}
+
+static uint64_t place(const struct detour_info *info, int32_t relative)
+{
+	return (uint64_t)info + (uint64_t)(int64_t)relative;
+}
+
+static void enter(struct ftr_call *call, const struct detour_info *info, bool has_entry)
+{
+	struct shadow_thread *t = has_entry ? shadow_self() : shadow_ready();
+	struct hook_visit v;
+
+	if (!t || t->paused || !begin_visit(call, &v, t, info))
+		return;
+	v.ret = *(const uint64_t *)call->frame.slot;
+	v.open = has_entry;
+	if (first_entry(call, &v, has_entry))
+		guarded(call, &v, run_entries);
+	deactivate(&v);
+	if (v.skipped)
+		call->frame.go = place(info,
+			has_entry ? places_of(info)->skip : places_of(info)->drop);
+}
+
+/* The return handlers that are owed, newest call first. The frame looks as at an entry. */
+static void pay(struct ftr_call *call)
+{
+	struct slow_frame *f = &call->frame;
+	struct shadow_thread *owner;
+	struct shadow_entry *parked;
+	struct hook_visit v;
+
+	f->go = place(f->info, places_of(f->info)->drop);
+	while ((parked = find_owed(f->slot, &owner))) {
+		struct hook_state *state = state_kept(owner, parked);
+
+		if (!begin_visit(call, &v, shadow_self(), state->info)) {
+			hook_forget(owner, f->slot);
+			return;
+		}
+		call->returning = true;
+		v.open = false;
+		v.ret = parked->ret;
+		v.state = state;
+		v.limit = state->limit;
+		if (next_return(&v))
+			guarded(call, &v, run_returns_finish);
+		deactivate(&v);
+		unpark(owner, parked);
+	}
+}
+
+void hook_entered(struct ftr_call *call)
+{
+	struct slow_frame *f = &call->frame;
+	unsigned tag = (uint64_t)f->info & HOOK_TAG_MASK;
+
+	f->info = (const struct detour_info *)((uint64_t)f->info & ~HOOK_TAG_MASK);
+	if (tag == HOOK_TAG_OWED) {
+		pay(call);
+		return;
+	}
+	f->go = place(f->info,
+		tag == HOOK_TAG_ENTERED ? places_of(f->info)->run : places_of(f->info)->pass);
+	enter(call, f->info, tag == HOOK_TAG_ENTERED);
+}
+
+/* The entry of the call that returns, if it has return handlers to call. */
+static struct shadow_entry *find_hooked(const struct slow_frame *f, struct shadow_thread **owner)
+{
+	struct shadow_thread *t = shadow_self();
+	struct shadow_entry *e = t ? mirror_place(&t->node, f->slot) : NULL;
+	uint32_t func;
+
+	*owner = t;
+	if (!e || e->slot != f->slot)
+		e = shadow_find(f, owner);
+	if (!e || !(e->flags & SHADOW_HOOKED))
+		return NULL;
+	func = e->flags & SHADOW_OWED ? ~e->func : e->func;
+	return func == f->info->id ? e : NULL;
+}
+
+void hook_returned(struct ftr_call *call)
+{
+	struct slow_frame *f = &call->frame;
+	struct shadow_thread *owner;
+	struct shadow_entry *e = find_hooked(f, &owner);
+	struct hook_visit v;
+	bool more = false;
+
+	f->go = place(f->info, places_of(f->info)->account);
+	if (!e)
+		return;
+	v.thread = shadow_self();
+	if (!v.thread || v.thread->paused || !begin_visit(call, &v, v.thread, f->info))
+		return;
+	call->returning = true;
+	v.open = true;
+	v.ret = e->ret;
+	v.state = state_kept(owner, e);
+	v.limit = v.state->limit;
+	e->flags &= ~(uint32_t)(SHADOW_HOOKED | SHADOW_LARGE);
+	more = v.state->seen && next_return(&v);
+	if (more)
+		guarded(call, &v, run_returns_finish);
+	deactivate(&v);
+}
+
+struct depth {
+	struct shadow_thread *thread;
+	uint64_t point;
+	unsigned n;
+};
+
+static void count_hooked(struct shadow_entry *e, void *arg)
+{
+	struct depth *d = arg;
+
+	if (e->slot && !(e->slot & PARKED) && e->flags & SHADOW_HOOKED
+		&& state_kept(d->thread, e)->info->point == d->point)
+		d->n++;
+}
+
+/* Of a function that is not recorded: its entries tell. */
+static unsigned count_open(struct shadow_thread *t, uint64_t point)
+{
+	struct depth d = { .thread = t, .point = point };
+
+	if (!shadow_hooks.sealed)
+		mirror_each(&t->node, count_hooked, &d);
+	return d.n;
+}
+
+unsigned hook_depth(const struct ftr_call *call)
+{
+	const struct hook_visit *v = call->visit;
+	const struct func_record *r = shadow_records_of(v->thread);
+	uint64_t open, own = v->open;
+
+	if (!v->info->leave || !r)
+		return 0; /* returns are not seen */
+	r += v->info->id;
+	if (v->info->id == ID_NONE) {
+		own = v->open && v->state && !call->returning;
+		open = count_open(v->thread, v->info->point);
+	} else {
+		open = r->calls - r->returned - r->unwound;
+	}
+	return open > own ? (unsigned)(open - own) : 0;
+}
