@@ -13,44 +13,51 @@ static uint64_t get(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
 }
 
-/* The records of a function that is traced, or has or had a probe. */
-static bool find_record(uint64_t address, uint32_t *id, bool *entry_only)
+/* Where a function is counted that is traced, or has or had a probe. */
+struct counted {
+	uint32_t id;
+	uint32_t entry_id; /* see struct target */
+	bool entry_only;
+};
+
+static bool find_counted(uint64_t address, struct counted *c)
 {
 	const struct where_entry *w = where_find(address);
-	const struct target *t = w ? NULL : target_find(address);
+	const struct target *t = target_find(address);
 
-	if (!w && (!t || !t->function.id))
-		return false;
-	*id = w ? w->id : t->function.id;
-	*entry_only = w ? w->entry_only : t->function.site.entry_only;
-	return true;
+	*c = (struct counted){ .id = w ? w->id : t ? t->function.id : 0,
+		.entry_id = t ? t->entry_id : 0,
+		.entry_only = w ? w->entry_only : t && target_is_entry_only(t) };
+	return w || c->id || c->entry_id;
 }
 
 EXPORTED int ftr_read_counts(const void *function, struct ftr_counts *counts)
 {
-	bool entry_only;
-	uint32_t id;
+	struct counted c;
 
 	if (!counts)
 		return -EINVAL;
 	*counts = (struct ftr_counts){ 0 };
-	if (!find_record((uint64_t)function, &id, &entry_only))
+	if (!find_counted((uint64_t)function, &c))
 		return -ENOENT;
 	/* The ends first: what is counted meanwhile must not let them exceed the calls. */
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
 		const struct func_record *r = shadow_records_of(t);
 
-		if (r && !entry_only) {
-			counts->returned += get(&r[id].returned);
-			counts->unwound += get(&r[id].unwound);
+		if (r && !c.entry_only) {
+			uint64_t unseen = get(&r[c.entry_id].calls);
+
+			counts->returned += get(&r[c.id].returned) + unseen;
+			counts->unwound += get(&r[c.id].unwound);
+			counts->calls += unseen;
 		}
 	}
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
 		const struct func_record *r = shadow_records_of(t);
 
-		counts->calls += r ? get(&r[id].calls) : 0;
+		counts->calls += r ? get(&r[c.id].calls) : 0;
 	}
-	return entry_only ? -ENODATA : 0;
+	return c.entry_only ? -ENODATA : 0;
 }
 
 EXPORTED const char *ftr_version(void)

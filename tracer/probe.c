@@ -3,6 +3,7 @@
 #include "pool.h"
 #include "session.h"
 #include "../arch/sys.h"
+#include "../rethook/rcu.h"
 #include "../rethook/thread.h"
 #include "../trampolines/live.h"
 #include <errno.h>
@@ -356,6 +357,12 @@ static uint64_t get(const uint64_t *counter)
 	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
 }
 
+/* Does @p make sure that the returns of @t are seen while it is there? */
+static bool sees_returns(const struct ftr_probe *p, const struct target *t)
+{
+	return !target_is_entry_only(t) && (p->spec.ret || !has_handlers(p));
+}
+
 /*
  * What @thread has counted of the functions of @p. The ends first: what is counted meanwhile must
  * not let them exceed the calls.
@@ -366,15 +373,20 @@ static void add_thread(const struct ftr_probe *p, const struct shadow_thread *th
 	const struct func_record *r = shadow_records_of(thread);
 
 	for (size_t i = 0; r && i < p->ntargets; i++) {
-		const struct func_record *f = &r[p->targets[i]->function.id];
+		const struct target *t = p->targets[i];
 
-		if (p->targets[i]->function.site.entry_only)
+		if (!sees_returns(p, t))
 			continue;
-		sum->returned += get(&f->returned);
-		sum->unwound += get(&f->unwound);
+		sum->returned += get(&r[t->function.id].returned);
+		sum->unwound += get(&r[t->function.id].unwound);
 	}
-	for (size_t i = 0; r && i < p->ntargets; i++)
-		sum->calls += get(&r[p->targets[i]->function.id].calls);
+	for (size_t i = 0; r && i < p->ntargets; i++) {
+		const struct target *t = p->targets[i];
+
+		sum->calls += get(&r[t->function.id].calls);
+		if (!sees_returns(p, t))
+			sum->calls += get(&r[t->entry_id].calls);
+	}
 }
 
 static void add_all(const struct ftr_probe *p, struct ftr_counts *sum)
@@ -434,13 +446,13 @@ static void rebase_all(struct ftr_probe *p)
 		rebase(p, t);
 }
 
-void probe_renewed(const struct shadow_thread *thread)
+void probe_renewed(struct shadow_thread *thread)
 {
-	hook_read_begin();
+	rcu_lock(thread, 0);
 	for (struct ftr_probe *p = __atomic_load_n(&probes.first, __ATOMIC_ACQUIRE); p;
 		p = __atomic_load_n(&p->next, __ATOMIC_ACQUIRE))
 		rebase(p, thread);
-	hook_read_end();
+	rcu_unlock(thread, 0);
 }
 
 static bool is_probe(const struct ftr_probe *probe)

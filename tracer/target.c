@@ -74,7 +74,6 @@ struct target *target_of(struct catalog_module *module, const struct symbol *sym
 	t->function.symbol = symbol;
 	t->function.index = (uint32_t)(symbol - module->plan.symbols.list);
 	t->function.id = where ? where->id : 0;
-	t->function.has_id = where;
 	if (!name(t, called))
 		return NULL;
 	plan_site(&module->plan, &t->function, &session.settings, where ? where->detour : 0);
@@ -98,10 +97,18 @@ static enum target_kind kind_needed(const struct target *t)
 
 /* ---- detours ---- */
 
-static void set_function(const struct target *t, enum target_kind kind, struct plan_function *f)
+/* Where the calls that a detour sees are counted. */
+static uint32_t *id_of(struct target *t, enum target_kind kind)
+{
+	return kind == TARGET_ENTRY && !target_is_entry_only(t) ? &t->entry_id : &t->function.id;
+}
+
+static void set_function(struct target *t, enum target_kind kind, struct plan_function *f)
 {
 	*f = t->function;
-	f->point = kind >= TARGET_ENTRY ? (struct hook_point *)&t->point : NULL;
+	f->id = *id_of(t, kind);
+	f->has_id = f->id;
+	f->point = kind >= TARGET_ENTRY ? &t->point : NULL;
 	f->hook_return = kind == TARGET_RETURN;
 	f->site.entry_only |= kind == TARGET_ENTRY;
 	f->detour = t->detours[kind];
@@ -153,8 +160,7 @@ static int make_detours(struct catalog_module *module, struct target *const *lis
 
 		if (t->module != module || !is_missing(t))
 			continue;
-		t->function.id = plan.functions[k].id;
-		t->function.has_id = true;
+		*id_of(t, kind_needed(t)) = plan.functions[k].id;
 		t->detours[kind_needed(t)] = plan.functions[k++].detour;
 	}
 	arena_free(&arena);

@@ -25,6 +25,7 @@ struct target {
 	struct catalog_module *module;
 	uint64_t address; /* run-time */
 	struct plan_function function; /* as it would be traced; .id once it has one */
+	uint32_t entry_id; /* counts calls whose returns nobody wants to see; 0: none yet */
 	bool traced;	  /* by the tracer too */
 	struct hook_point point;
 	/* probes attached: */
@@ -42,6 +43,12 @@ struct target {
  */
 struct target *target_of(struct catalog_module *module, const struct symbol *symbol,
 	const char *called);
+
+/* Is it known of none of its calls when they end? */
+static inline bool target_is_entry_only(const struct target *t)
+{
+	return t->function.site.entry_only;
+}
 
 /* The target at @address, NULL: none. May be called at any time by anyone. */
 const struct target *target_find(uint64_t address);

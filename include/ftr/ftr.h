@@ -173,7 +173,7 @@ FTR_API int ftr_reset(struct ftr_probe *probe);
 
 /*
  * What the tracer and all probes have counted of the function that begins at address @function, in
- * this process so far. In a program that is not position independent, the address of a library's
+ * this process so far. Calls that only entry handlers saw count as returned. In a program that is not position independent, the address of a library's
  * function may be that of a stub of the program.
  *
  * 0; -ENOENT: no traced function begins there; -ENODATA: its entries alone are recorded: calls is

@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOINLINE __attribute__((noinline, noclone))
+/* Every call of it is made. */
+#ifdef __clang__
+#define NOINLINE __attribute__((noinline, optnone))
+#else
+#define NOINLINE __attribute__((noipa))
+#endif
 
 #define CHECK(condition, ...)                                                                      \
 	do {                                                                                       \
