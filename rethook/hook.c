@@ -97,6 +97,36 @@ static struct hook_state *state_kept(struct shadow_thread *t, const struct shado
 	return state_of(t, e, e->flags & SHADOW_LARGE);
 }
 
+/* ---- how many calls are open ---- */
+
+static struct func_record *record_of(const struct shadow_thread *t, uint32_t id)
+{
+	struct func_record *records = shadow_records_of(t);
+
+	return records && id != ID_NONE ? records + id : NULL;
+}
+
+/* Without times detours do not tell. */
+static void count_open(const struct shadow_thread *t, uint32_t id, int by)
+{
+	struct func_record *r = shadow_timed() ? NULL : record_of(t, id);
+
+	if (r)
+		r->depth += (uint64_t)(int64_t)by;
+}
+
+void hook_ended(const struct shadow_thread *t, const struct shadow_entry *e)
+{
+	count_open(t, shadow_func_of(e), -1);
+}
+
+/* The call of @e has no state any more. */
+static void end_state(const struct shadow_thread *t, struct shadow_entry *e)
+{
+	hook_ended(t, e);
+	e->flags &= ~(uint32_t)(SHADOW_HOOKED | SHADOW_LARGE);
+}
+
 /* ---- calls that end in a jump ---- */
 
 void hook_park(struct shadow_thread *t, const struct shadow_entry *e)
@@ -389,6 +419,7 @@ static void begin_state(struct ftr_call *call, struct hook_visit *v, const struc
 	v->state->seen = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	e->flags |= SHADOW_HOOKED | (large ? SHADOW_LARGE : 0);
+	count_open(t, call->frame.info->id, 1);
 }
 
 static bool is_for(const struct hook_visit *v, const struct hook *h)
@@ -609,9 +640,11 @@ static void enter(struct ftr_call *call, const struct detour_info *info, bool ha
 	if (first_entry(call, &v, has_entry))
 		guarded(call, &v, run_entries);
 	deactivate(&v);
-	if (v.skipped)
-		call->frame.go = place(info,
-			has_entry ? places_of(info)->skip : places_of(info)->drop);
+	if (!v.skipped)
+		return;
+	if (v.state)
+		end_state(t, mirror_find(&t->node, call->frame.slot));
+	call->frame.go = place(info, has_entry ? places_of(info)->skip : places_of(info)->drop);
 }
 
 /* The return handlers that are owed, newest call first. The frame looks as at an entry. */
@@ -662,15 +695,13 @@ static struct shadow_entry *find_hooked(const struct slow_frame *f, struct shado
 {
 	struct shadow_thread *t = shadow_self();
 	struct shadow_entry *e = t ? mirror_place(&t->node, f->slot) : NULL;
-	uint32_t func;
 
 	*owner = t;
 	if (!e || e->slot != f->slot)
 		e = shadow_find(f, owner);
 	if (!e || !(e->flags & SHADOW_HOOKED))
 		return NULL;
-	func = e->flags & SHADOW_OWED ? ~e->func : e->func;
-	return func == f->info->id ? e : NULL;
+	return shadow_func_of(e) == f->info->id ? e : NULL;
 }
 
 void hook_returned(struct ftr_call *call)
@@ -679,7 +710,6 @@ void hook_returned(struct ftr_call *call)
 	struct shadow_thread *owner;
 	struct shadow_entry *e = find_hooked(f, &owner);
 	struct hook_visit v;
-	bool more = false;
 
 	f->go = place(f->info, places_of(f->info)->account);
 	if (!e)
@@ -692,52 +722,17 @@ void hook_returned(struct ftr_call *call)
 	v.ret = e->ret;
 	v.state = state_kept(owner, e);
 	v.limit = v.state->limit;
-	e->flags &= ~(uint32_t)(SHADOW_HOOKED | SHADOW_LARGE);
-	more = v.state->seen && next_return(&v);
-	if (more)
+	if (v.state->seen && next_return(&v))
 		guarded(call, &v, run_returns_finish);
 	deactivate(&v);
-}
-
-struct depth {
-	struct shadow_thread *thread;
-	uint64_t point;
-	unsigned n;
-};
-
-static void count_hooked(struct shadow_entry *e, void *arg)
-{
-	struct depth *d = arg;
-
-	if (e->slot && !(e->slot & PARKED) && e->flags & SHADOW_HOOKED
-		&& state_kept(d->thread, e)->info->point == d->point)
-		d->n++;
-}
-
-/* Of a function that is not recorded: its entries tell. */
-static unsigned count_open(struct shadow_thread *t, uint64_t point)
-{
-	struct depth d = { .thread = t, .point = point };
-
-	if (!shadow_hooks.sealed)
-		mirror_each(&t->node, count_hooked, &d);
-	return d.n;
+	end_state(owner, e);
 }
 
 unsigned hook_depth(const struct ftr_call *call)
 {
 	const struct hook_visit *v = call->visit;
-	const struct func_record *r = shadow_records_of(v->thread);
-	uint64_t open, own = v->open;
+	const struct func_record *r = record_of(v->thread, v->info->id);
+	int64_t open = r ? (int64_t)r->depth - v->open : 0;
 
-	if (!v->info->leave || !r)
-		return 0; /* returns are not seen */
-	r += v->info->id;
-	if (v->info->id == ID_NONE) {
-		own = v->open && v->state && !call->returning;
-		open = count_open(v->thread, v->info->point);
-	} else {
-		open = r->calls - r->returned - r->unwound;
-	}
-	return open > own ? (unsigned)(open - own) : 0;
+	return v->state && open > 0 ? (unsigned)open : 0;
 }

@@ -60,11 +60,6 @@ struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
  */
 bool hook_synchronize(void);
 
-/* While a thread reads what is replaced like a list; short, and not around handlers. Makes no system
- * call. */
-void hook_read_begin(void);
-void hook_read_end(void);
-
 /* Does a handler of hook @serial run in another thread? Reliable once the hook is in no list and
  * hook_synchronize() has returned. */
 bool hook_running(uint64_t serial);
@@ -100,7 +95,8 @@ struct hook_visit {
 	struct hook_state *state; /* NULL: no return will be seen */
 };
 
-/* How many calls of the function are open in this thread, this one not included. */
+/* How many calls of the function are open in this thread, this one not included; 0 where its returns
+ * are not seen. */
 unsigned hook_depth(const struct ftr_call *call);
 
 /* ---- the C side of the stubs; see struct isa_env ---- */
@@ -115,6 +111,9 @@ void hook_seal(void);
 
 /* The call of @entry, SHADOW_HOOKED, ends in a jump. */
 void hook_park(struct shadow_thread *thread, const struct shadow_entry *entry);
+
+/* The call of @entry, SHADOW_HOOKED, has ended without its return point, or goes on in a jump. */
+void hook_ended(const struct shadow_thread *thread, const struct shadow_entry *entry);
 
 /* Is there anything parked for @slot? */
 bool hook_is_owed(const struct shadow_thread *thread, uint64_t slot);

@@ -22,15 +22,9 @@ struct shadow_hooks shadow_hooks;
 
 enum outcome { RETURNED, UNWOUND };
 
-/* The straight line does not know an entry with SHADOW_OWED by its function. */
-static uint32_t func_of(const struct shadow_entry *e)
-{
-	return e->flags & SHADOW_OWED ? ~e->func : e->func;
-}
-
 static bool is_counted(const struct shadow_entry *e)
 {
-	return func_of(e) != ID_NONE;
+	return shadow_func_of(e) != ID_NONE;
 }
 
 /* ---- images ---- */
@@ -139,7 +133,7 @@ void shadow_stop_clock(void)
 	}
 }
 
-static bool timed(void)
+bool shadow_timed(void)
 {
 	return shadow_hooks.mode != MODE_COUNT && !shadow_hooks.no_clock;
 }
@@ -160,7 +154,7 @@ static bool is_outermost(const struct shadow_entry *e)
 	const struct shadow_entry *p = (const struct shadow_entry *)e->parent;
 
 	for (int n = 0; p && n < CHAIN_MAX; n++, p = (const struct shadow_entry *)p->parent)
-		if (p->slot && func_of(p) == func_of(e) && p->owner == e->owner)
+		if (p->slot && shadow_func_of(p) == shadow_func_of(e) && p->owner == e->owner)
 			return false;
 	return true;
 }
@@ -191,7 +185,7 @@ static void add_extremes(struct func_record *r, uint64_t took)
 
 static uint64_t now(void)
 {
-	return timed() ? arch_clock() : 0;
+	return shadow_timed() ? arch_clock() : 0;
 }
 
 /*
@@ -207,9 +201,9 @@ static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcom
 	if (outcome == UNWOUND && e->flags & SHADOW_OWED)
 		hook_forget(t, e->slot);
 	if (r && is_counted(e) && thread_of_records(e->owner)) { /* else it is a forking parent's */
-		r += func_of(e);
+		r += shadow_func_of(e);
 		add(outcome == RETURNED ? &r->returned : &r->unwound, 1);
-		if (timed() && !(outcome == UNWOUND && (e->flags & FLAG_SETTLED))) {
+		if (shadow_timed() && !(outcome == UNWOUND && (e->flags & FLAG_SETTLED))) {
 			uint64_t took = when == LONG_AGO ? e->child : since(e, when);
 
 			if (!(e->flags & FLAG_SETTLED))
@@ -217,6 +211,8 @@ static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcom
 			add_time(r, e, took);
 		}
 	}
+	if (e->flags & SHADOW_HOOKED)
+		hook_ended(t, e);
 	e->flags |= FLAG_ACCOUNTED;
 }
 
@@ -237,7 +233,7 @@ static void drop(struct shadow_thread *t, struct shadow_entry *e, uint64_t when)
 /* Most likely its frame is gone. */
 static void settle_one(struct shadow_thread *t, struct shadow_entry *e, uint64_t when)
 {
-	struct func_record *r = shadow_records_of(t) + func_of(e);
+	struct func_record *r = shadow_records_of(t) + shadow_func_of(e);
 	uint64_t took = since(e, when);
 
 	if (!shadow_records_of(t) || !thread_of_records(e->owner))
@@ -311,7 +307,7 @@ static void settle(struct shadow_thread *t, uint64_t slot, uint64_t when)
 
 static void leave_chain(const struct shadow_entry *e)
 {
-	if (timed() && shadow_words.current == e)
+	if (shadow_timed() && shadow_words.current == e)
 		shadow_words.current = (struct shadow_entry *)e->parent;
 }
 
@@ -320,7 +316,7 @@ static void close_call(struct shadow_thread *t, struct shadow_entry *e, enum out
 {
 	uint64_t when = now();
 
-	if (timed())
+	if (shadow_timed())
 		settle(t, e->slot, when);
 	account(t, e, outcome, when);
 	leave_chain(e);
@@ -339,7 +335,7 @@ static uint64_t place(const struct detour_info *info, int32_t relative)
  */
 static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct slow_frame *f)
 {
-	bool counted = f->info->id != ID_NONE, times = timed() && counted;
+	bool counted = f->info->id != ID_NONE, times = shadow_timed() && counted;
 	bool owed = t->nparked && hook_is_owed(t, f->slot);
 	struct func_record *r = shadow_records_of(t) + f->info->id;
 
@@ -374,7 +370,7 @@ static struct shadow_thread *find_elsewhere(const struct shadow_thread *t, uint6
 /* A frame that was taken for gone is left now: its thread has ended, or its slot was used again. */
 static void reopen(struct shadow_entry *e, enum outcome outcome)
 {
-	struct func_record *r = (struct func_record *)(e->owner & ~CLOSED_OWNER) + func_of(e);
+	struct func_record *r = (struct func_record *)(e->owner & ~CLOSED_OWNER) + shadow_func_of(e);
 
 	if (!is_counted(e) || outcome == UNWOUND || !thread_of_records(e->owner & ~CLOSED_OWNER))
 		return;
@@ -416,7 +412,7 @@ static void count_live(struct shadow_entry *e, void *arg)
 {
 	struct recount *c = arg;
 
-	if (!e->slot || e->owner != c->owner || func_of(e) != c->func || (e->flags & FLAG_CLAIMED))
+	if (!e->slot || e->owner != c->owner || shadow_func_of(e) != c->func || (e->flags & FLAG_CLAIMED))
 		return;
 	c->live++;
 	c->depth += !(e->flags & FLAG_SETTLED);
@@ -429,8 +425,8 @@ static void count_live(struct shadow_entry *e, void *arg)
  */
 static void recount(struct shadow_thread *t, const struct shadow_entry *e)
 {
-	struct recount c = { .owner = e->owner, .func = func_of(e) };
-	struct func_record *r = (struct func_record *)e->owner + func_of(e);
+	struct recount c = { .owner = e->owner, .func = shadow_func_of(e) };
+	struct func_record *r = (struct func_record *)e->owner + shadow_func_of(e);
 
 	if (!is_counted(e) || e->owner != (uint64_t)shadow_records_of(t))
 		return;
@@ -458,7 +454,7 @@ static void cover(struct shadow_thread *t, const struct shadow_entry *e)
 		t->covered = ring;
 	}
 	memcpy(&t->covered[t->ncovered++ % COVERED_MAX], e,
-		timed() ? SHADOW_TIMED_SIZE : SHADOW_COUNT_SIZE);
+		shadow_timed() ? SHADOW_TIMED_SIZE : SHADOW_COUNT_SIZE);
 }
 
 /* The newest covered entry of a frame, NULL when there is none. */
@@ -467,7 +463,7 @@ static struct shadow_entry *find_covered(struct shadow_thread *t, uint64_t slot,
 	for (uint32_t i = 1; t && t->covered && i <= COVERED_MAX && i <= t->ncovered; i++) {
 		struct shadow_entry *e = &t->covered[(t->ncovered - i) % COVERED_MAX];
 
-		if (e->slot == slot && func_of(e) == id)
+		if (e->slot == slot && shadow_func_of(e) == id)
 			return e;
 	}
 	return NULL;
@@ -575,7 +571,7 @@ void shadow_slow_entry(struct slow_frame *f)
 		add(&shadow_records_of(t)[f->info->id].calls, 1);
 		return;
 	}
-	if (timed())
+	if (shadow_timed())
 		settle(t, f->slot, now());
 	if (shadow_is_return_point(f->ret))
 		tail_call(t, f);
@@ -609,7 +605,7 @@ static struct shadow_entry *find_popped(struct shadow_thread *t, const struct sl
 
 	for (uint64_t n = 1; !e && n <= MOVED_MAX; n++) {
 		e = mirror_find(&t->node, f->slot - 8 * n);
-		if (e && func_of(e) != f->info->id)
+		if (e && shadow_func_of(e) != f->info->id)
 			e = NULL;
 	}
 	return e;
@@ -640,7 +636,7 @@ static struct shadow_thread *leave(struct slow_frame *f, enum outcome outcome)
 	struct shadow_thread *owner;
 	struct shadow_entry *e = shadow_find(f, &owner), *covered = NULL;
 
-	if (f->info && (!e || func_of(e) != f->info->id))
+	if (f->info && (!e || shadow_func_of(e) != f->info->id))
 		covered = find_covered(t, f->slot, f->info->id);
 	if (covered) {
 		f->entry = NULL;
@@ -727,9 +723,9 @@ static bool has_saved_none(const struct closing *c, const struct shadow_entry *e
 
 static void close_times(const struct closing *c, struct shadow_entry *e, bool gone)
 {
-	struct func_record *r = (struct func_record *)e->owner + func_of(e);
+	struct func_record *r = (struct func_record *)e->owner + shadow_func_of(e);
 
-	if (!timed() || (gone && (e->flags & FLAG_SETTLED)))
+	if (!shadow_timed() || (gone && (e->flags & FLAG_SETTLED)))
 		return;
 	add_time(r, e, gone ? e->child : since(e, c->now));
 	/* Should it go on after all, only what comes now is added. */
@@ -745,7 +741,7 @@ static void close_times(const struct closing *c, struct shadow_entry *e, bool go
 static void close_entry(struct shadow_entry *e, void *arg)
 {
 	struct closing *c = arg;
-	struct func_record *r = (struct func_record *)e->owner + func_of(e);
+	struct func_record *r = (struct func_record *)e->owner + shadow_func_of(e);
 	bool gone;
 
 	if (!thread_of_records(e->owner) || (e->flags & FLAG_CLAIMED))

@@ -100,6 +100,14 @@ void shadow_slow_exit(struct slow_frame *frame);
 void shadow_slow_unwind(struct slow_frame *frame);
 void shadow_slow_release(struct slow_frame *frame);
 
+static inline uint32_t shadow_func_of(const struct shadow_entry *e)
+{
+	return e->flags & SHADOW_OWED ? ~e->func : e->func;
+}
+
+/* Do calls take time? */
+bool shadow_timed(void);
+
 /* The calling thread's, or NULL before its first traced call. */
 struct shadow_thread *shadow_self(void);
 

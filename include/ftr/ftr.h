@@ -191,7 +191,8 @@ FTR_API const void *ftr_call_caller(const struct ftr_call *call);
 /* A word of this call and this probe: zero at its entry, kept until its return. */
 FTR_API uint64_t *ftr_call_word(struct ftr_call *call);
 
-/* How many calls of the function enclose this one in this thread; 0: none. */
+/* How many calls of the function enclose this one in this thread, of those that began while it had a
+ * probe with a return handler (or was traced); 0 while it has none. */
 FTR_API unsigned ftr_call_depth(const struct ftr_call *call);
 
 /*
@@ -202,6 +203,7 @@ FTR_API unsigned ftr_call_depth(const struct ftr_call *call);
  *	x  a 128-bit integer	f  float	d  double	D  long double
  *	v  a 128-bit vector	s<n>  a structure of n bytes that is passed in memory
  *	.  what follows is variadic
+ *	&  first of all: the function returns a structure in memory
  *
  * What is written there is what the function gets; in a return handler the place may have been
  * used for something else by the function. NULL: @types is wrong, or the place is not known.
@@ -222,7 +224,8 @@ FTR_API void *ftr_result(struct ftr_call *call, char type);
 
 /*
  * In an entry handler: do not run the function. Its caller gets what ftr_result() holds (zero
- * unless written). Entry handlers of later probes do not run; return handlers of earlier ones do.
+ * unless written). Entry handlers of later probes do not run; return handlers of earlier ones do,
+ * and what they write there is what the caller gets.
  * 0; -EPERM: not in an entry handler.
  */
 FTR_API int ftr_skip(struct ftr_call *call);
