@@ -221,7 +221,7 @@ static void take_back(struct changes *c, const struct target *t)
 	c->now[c->nnow++].patch = *site;
 	/* The padding that a short jump led to. */
 	if (t->noriginal > 1)
-		c->after[c->nafter++] = (struct change){ t->original[0], LIVE_EMPTY | t->original[0].len };
+		c->after[c->nafter++].patch = t->original[0];
 }
 
 /* The function's own instructions are replaced, or one detour by another. */
@@ -267,6 +267,21 @@ static int store(struct changes *c, struct change *list, size_t n)
 	return live_store(patches, n, windows, NULL, &how);
 }
 
+/* What nobody is about to execute is taken away; the rest may stay, since nothing leads there. */
+static void store_unused(struct changes *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->nafter; i++) {
+		const struct isa_patch *p = &c->after[i].patch;
+		const struct code_range range = { p->addr, p->addr + p->len };
+
+		if (!live_busy(&range, 1))
+			c->after[n++] = c->after[i];
+	}
+	store(c, c->after, n);
+}
+
 static const char *describe(int err)
 {
 	switch (err) {
@@ -303,7 +318,7 @@ int target_update(struct target *const *list, size_t n, const char **why)
 		*why = describe(err);
 	}
 	if (!err)
-		store(&c, c.after, c.nafter); /* nothing leads there: it may stay */
+		store_unused(&c);
 	for (size_t i = 0; !err && i < n; i++)
 		list[i]->kind = kind_needed(list[i]);
 	arena_free(&c.arena);
