@@ -545,7 +545,7 @@ bool shadow_pause(bool pause)
 
 void shadow_share(void)
 {
-	struct shadow_thread *t = ready();
+	struct shadow_thread *t = shadow_ready();
 
 	if (t)
 		t->shared = true;

@@ -59,20 +59,11 @@ EXPORTED const char *ftr_error(void)
 struct quiet {
 	uint64_t signals;
 	bool paused, sealed;
+	const void *frame; /* of the function of the API */
 };
 
-static void lock(struct quiet *q)
+static void hold(int me)
 {
-	uint64_t all = ~(1ull << (SIGTRAP - 1));
-	int me = shadow_hooks.sealed ? 1 : sys_gettid();
-
-	q->sealed = shadow_hooks.sealed;
-	q->paused = false;
-	while (q->sealed && __atomic_exchange_n(&probes.holder, me, __ATOMIC_ACQUIRE))
-		;
-	if (q->sealed)
-		return;
-	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &q->signals, 8);
 	for (int free = 0; !__atomic_compare_exchange_n(&probes.holder, &free, me, false,
 		     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);) {
 		if (sys_call(SYS_tgkill, sys_getpid(), free, 0) != -ESRCH) {
@@ -80,6 +71,25 @@ static void lock(struct quiet *q)
 			free = 0;
 		}
 	}
+}
+
+static void let_go(void)
+{
+	__atomic_store_n(&probes.holder, 0, __ATOMIC_RELEASE);
+}
+
+static void lock(struct quiet *q)
+{
+	uint64_t all = ~(1ull << (SIGTRAP - 1));
+
+	q->sealed = shadow_hooks.sealed;
+	q->paused = false;
+	while (q->sealed && __atomic_exchange_n(&probes.holder, 1, __ATOMIC_ACQUIRE))
+		;
+	if (q->sealed)
+		return;
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &q->signals, 8);
+	hold(sys_gettid());
 	q->paused = session.ready && shadow_pause(true);
 }
 
@@ -87,9 +97,31 @@ static void unlock(const struct quiet *q)
 {
 	if (q->paused)
 		shadow_pause(false);
-	__atomic_store_n(&probes.holder, 0, __ATOMIC_RELEASE);
+	let_go();
 	if (!q->sealed)
 		thread_restore_signals(&q->signals);
+}
+
+/*
+ * A child of fork(2) must not find anything half done, nor a lock of the loader held that we hold
+ * for the time of a look at its list. (glibc's; a C library that has none is not helped.)
+ */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+	void *object) __attribute__((weak));
+
+static void before_fork(void)
+{
+	if (!shadow_hooks.sealed)
+		hold(sys_gettid());
+}
+
+static void watch_forks(void)
+{
+	static bool watched;
+
+	if (!watched && __register_atfork)
+		__register_atfork(before_fork, let_go, let_go, NULL);
+	watched = true;
 }
 
 /* ---- which functions ---- */
@@ -264,19 +296,21 @@ static bool has_handlers(const struct ftr_probe *p)
 	return p->spec.entry || p->spec.ret;
 }
 
-/* Count @p among the probes of its functions, or no longer. */
+/* Count @p among the probes of @t, or no longer. */
+static void enlist_one(const struct ftr_probe *p, struct target *t, int by)
+{
+	if (p->spec.ret)
+		t->nreturns += (uint32_t)by;
+	if (p->spec.entry)
+		t->nentries += (uint32_t)by;
+	if (!has_handlers(p))
+		t->ncounters += (uint32_t)by;
+}
+
 static void enlist(const struct ftr_probe *p, int by)
 {
-	for (size_t i = 0; i < p->ntargets; i++) {
-		struct target *t = p->targets[i];
-
-		if (p->spec.ret)
-			t->nreturns += (uint32_t)by;
-		if (p->spec.entry)
-			t->nentries += (uint32_t)by;
-		if (!has_handlers(p))
-			t->ncounters += (uint32_t)by;
-	}
+	for (size_t i = 0; i < p->ntargets; i++)
+		enlist_one(p, p->targets[i], by);
 }
 
 static size_t list_size(uint32_t count)
@@ -536,7 +570,23 @@ static bool unlink_probe(const struct ftr_probe *p)
 	return true;
 }
 
-static int attach(struct ftr_probe *p, const struct ftr_probe_spec *spec)
+/* Leave out those that could not be patched for now. */
+static void drop_busy(struct ftr_probe *p)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->ntargets; i++) {
+		struct target *t = p->targets[i];
+
+		if (t->busy)
+			enlist_one(p, t, -1);
+		else
+			p->targets[n++] = t;
+	}
+	p->ntargets = n;
+}
+
+static int attach(struct ftr_probe *p, const struct ftr_probe_spec *spec, const void *frame)
 {
 	const struct hook hook = hook_of(p);
 	const char *why;
@@ -548,8 +598,10 @@ static int attach(struct ftr_probe *p, const struct ftr_probe_spec *spec)
 	if (err)
 		return err;
 	enlist(p, 1);
-	err = target_update(p->targets, p->ntargets, &why);
+	err = target_update(
+		p->targets, p->ntargets, frame, spec->flags & FTR_BEST_EFFORT, &why);
 	if (!err) {
+		drop_busy(p);
 		rebase_all(p);
 		link_probe(p);
 		if (!has_handlers(p) || publish(p, &hook))
@@ -562,9 +614,10 @@ static int attach(struct ftr_probe *p, const struct ftr_probe_spec *spec)
 	if (err == -ENOMEM) {
 		const char *ignored;
 
-		target_update(p->targets, p->ntargets, &ignored);
+		target_update(p->targets, p->ntargets, frame, true, &ignored);
 	}
-	return probe_fail(err, "%s: %s", p->targets[0]->point.function.name, why);
+	return probe_fail(err, "%s%s: %s", p->targets[0]->point.function.name,
+		p->ntargets > 1 ? " and others" : "", why);
 }
 
 /* Is anything asked for, and in a way that we know? */
@@ -586,11 +639,12 @@ EXPORTED int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 {
 	int err = check(spec, size, probe);
 	struct ftr_probe *p;
-	struct quiet q;
+	struct quiet q = { .frame = __builtin_frame_address(0) };
 
 	if (err)
 		return err;
 	lock(&q);
+	watch_forks();
 	err = session_ready();
 	if (err)
 		probe_fail(err, "no memory for counts");
@@ -601,7 +655,7 @@ EXPORTED int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 		p->spec = *spec;
 		p->spec.name = p->spec.module = NULL;
 		p->serial = ++probes.serial;
-		err = attach(p, spec);
+		err = attach(p, spec, q.frame);
 		if (err)
 			free_probe(p);
 	} else if (!err) {
@@ -622,7 +676,7 @@ static void wait_for_handlers(const struct ftr_probe *p)
 }
 
 /* The handlers are out of the lists; free what they need when nobody uses it. */
-static int detach(struct ftr_probe *p)
+static int detach(struct ftr_probe *p, const void *frame)
 {
 	const char *why = "no memory";
 	int err = has_handlers(p) && !publish(p, NULL) ? -ENOMEM : 0;
@@ -632,7 +686,7 @@ static int detach(struct ftr_probe *p)
 		return probe_fail(-EPERM, "system calls may be forbidden (seccomp)");
 	hook_synchronize();
 	if (!err)
-		err = target_update(p->targets, p->ntargets, &why);
+		err = target_update(p->targets, p->ntargets, frame, true, &why);
 	if (err)
 		probe_fail(err, "%s: %s", p->targets[0]->point.function.name, why);
 	if (!probes.first)
@@ -642,7 +696,7 @@ static int detach(struct ftr_probe *p)
 
 EXPORTED int ftr_detach(struct ftr_probe *p)
 {
-	struct quiet q;
+	struct quiet q = { .frame = __builtin_frame_address(0) };
 	int err;
 
 	if (!is_probe(p))
@@ -650,7 +704,7 @@ EXPORTED int ftr_detach(struct ftr_probe *p)
 	lock(&q);
 	if (!shadow_hooks.sealed)
 		catalog_refresh();
-	err = unlink_probe(p) ? detach(p) : probe_fail(-EINVAL, "no such probe");
+	err = unlink_probe(p) ? detach(p, q.frame) : probe_fail(-EINVAL, "no such probe");
 	unlock(&q);
 	if (err == -EINVAL || err == -EPERM)
 		return err;

@@ -15,6 +15,10 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+/* qemu-user accepts MADV_WIPEONFORK to no effect. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+	void *module) __attribute__((weak));
+
 #define PROBE_IDS 16384 /* functions that probes may be attached to */
 
 struct session session;
@@ -95,6 +99,13 @@ void session_set_env(void)
 	unwind_find = unwinders_find;
 }
 
+void session_start(void)
+{
+	if (session.settings.patch.avoid_mem && __register_atfork)
+		__register_atfork(NULL, NULL, record_wipe, NULL);
+	session.ready = true;
+}
+
 /* How many bytes of instructions the patch at @addr replaces. */
 static uint8_t window_at(const struct plan *plan, uint64_t addr)
 {
@@ -109,14 +120,13 @@ static uint8_t window_at(const struct plan *plan, uint64_t addr)
 
 static int patch_live(const struct plan *plan, struct arena *arena)
 {
-	const struct patch_how how = { .page = session.settings.page };
 	uint8_t *windows = arena_alloc(arena, plan->npatches);
 
 	if (!windows)
 		return -ENOMEM;
 	for (size_t i = 0; i < plan->npatches; i++)
 		windows[i] = window_at(plan, plan->patches[i].addr);
-	return live_store(plan->patches, plan->npatches, windows, NULL, &how);
+	return live_store(plan->patches, plan->npatches, windows, NULL, &session.settings.patch);
 }
 
 /* What the tracer watches for its own sake, probes need to know too: see watch.h. */
@@ -156,6 +166,7 @@ int session_ready(void)
 		err = record_open(1, PROBE_IDS, &why);
 	if (!err)
 		err = watch_process();
-	session.ready = !err;
+	if (!err)
+		session_start();
 	return err;
 }

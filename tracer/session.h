@@ -27,6 +27,9 @@ void session_see(char *const *envp);
 /* Complete session.env and what detours need, for session.config.mode. */
 void session_set_env(void);
 
+/* All is prepared for records: threads may have them from now on. */
+void session_start(void);
+
 /*
  * Be ready for probes in a process that is not being traced: counts, kept in memory. Nothing is
  * done when the process is traced, or was readied before. One caller at a time. 0 or -errno.

@@ -23,9 +23,6 @@ static void exit_hook(int status, void *unused)
 
 /* glibc's; a C library that has none leaves the end of the process to _exit. */
 int on_exit(void (*function)(int, void *), void *arg) __attribute__((weak));
-/* qemu-user accepts MADV_WIPEONFORK to no effect. */
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-	void *module) __attribute__((weak));
 
 /* The detours are loaded but nothing leads to them yet. */
 static int prepare(struct batch *batch, char *const *argv, const char **why)
@@ -69,9 +66,7 @@ static void trace(struct batch *batch, const struct modules *modules, char *cons
 		record_abandon();
 		return;
 	}
-	if (session.settings.patch.avoid_mem && __register_atfork)
-		__register_atfork(NULL, NULL, record_wipe, NULL);
-	session.ready = true;
+	session_start();
 	if (session.settings.later)
 		late_start(modules);
 	batch_tell(batch);

@@ -197,6 +197,7 @@ struct changes {
 	struct change *now;
 	struct change *after; /* once @now is done: what nothing leads to any more */
 	size_t nnow, nafter;
+	const void *frame;
 };
 
 static bool covers_several(const struct isa_site *site)
@@ -251,10 +252,11 @@ static int compare_changes(const void *a, const void *b)
 
 static int store(struct changes *c, struct change *list, size_t n)
 {
-	const struct patch_how how = { .page = session.settings.page };
+	struct patch_how how = session.settings.patch;
 	struct isa_patch *patches = arena_alloc(&c->arena, n * sizeof(*patches));
 	uint8_t *windows = arena_alloc(&c->arena, n);
 
+	how.frame = c->frame;
 	if (!n)
 		return 0;
 	if (!patches || !windows)
@@ -294,15 +296,15 @@ static const char *describe(int err)
 	}
 }
 
-int target_update(struct target *const *list, size_t n, const char **why)
+/* Patch all of @list whose detours are there, or none. */
+static int change(struct target *const *list, size_t n, const void *frame)
 {
-	struct changes c = { 0 };
+	struct changes c = { .frame = frame };
 	int err;
 
-	*why = "no memory";
 	c.now = arena_alloc(&c.arena, 2 * n * sizeof(*c.now));
 	c.after = arena_alloc(&c.arena, n * sizeof(*c.after));
-	err = c.now && c.after ? make_missing(list, n, why) : -ENOMEM;
+	err = c.now && c.after ? 0 : -ENOMEM;
 	for (size_t i = 0; !err && i < n; i++) {
 		enum target_kind kind = kind_needed(list[i]);
 
@@ -313,14 +315,31 @@ int target_update(struct target *const *list, size_t n, const char **why)
 		else
 			err = lead_to(&c, list[i], kind);
 	}
-	if (!err) {
+	if (!err)
 		err = store(&c, c.now, c.nnow);
-		*why = describe(err);
-	}
 	if (!err)
 		store_unused(&c);
 	for (size_t i = 0; !err && i < n; i++)
 		list[i]->kind = kind_needed(list[i]);
 	arena_free(&c.arena);
 	return err;
+}
+
+int target_update(struct target *const *list, size_t n, const void *frame, bool partial,
+	const char **why)
+{
+	size_t done = 0;
+	int err = make_missing(list, n, why);
+
+	for (size_t i = 0; i < n; i++)
+		list[i]->busy = false;
+	if (err)
+		return err;
+	err = change(list, n, frame);
+	for (size_t i = 0; err == -EBUSY && partial && i < n; i++) {
+		list[i]->busy = change(&list[i], 1, frame);
+		done += !list[i]->busy;
+	}
+	*why = describe(err);
+	return done ? 0 : err;
 }

@@ -34,6 +34,7 @@ struct target {
 	uint64_t detours[TARGET_KINDS]; /* run-time; 0: not made yet */
 	struct isa_patch original[2];	/* what was there; valid unless TARGET_NONE */
 	int noriginal;
+	bool busy; /* see target_update() */
 };
 
 /*
@@ -55,8 +56,11 @@ const struct target *target_find(uint64_t address);
 
 /*
  * Give each of @targets the detour that its probes need now, making those that are missing. 0, or
- * -errno with *@why and nothing changed. A target whose module is gone is left alone.
+ * -errno with *@why and nothing changed. With @partial those that threads do not leave are marked
+ * ->busy and stay as they are, when others could be changed. A target whose module is gone is left
+ * alone. @frame: see struct patch_how.
  */
-int target_update(struct target *const *targets, size_t n, const char **why);
+int target_update(struct target *const *targets, size_t n, const void *frame, bool partial,
+	const char **why);
 
 #endif

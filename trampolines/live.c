@@ -460,7 +460,8 @@ int live_store(const struct isa_patch *patches, size_t n, const uint8_t *windows
 		err = live_search(&t->threads, &arena);
 	}
 	if (!err) {
-		err = live_store_locked(patches, n, windows, t, __builtin_frame_address(0));
+		err = live_store_locked(patches, n, windows, t,
+			how->frame ? how->frame : __builtin_frame_address(0));
 		sys_close(t->threads.mem);
 	}
 	live_leave(mask);

@@ -15,6 +15,8 @@ struct patch_how {
 			* does not show: PROT_BTI when the module's property note and HWCAP2_BTI say
 			* so, else 0 */
 	bool avoid_mem; /* see patch_mem_executes() */
+	const void *frame; /* for live_store(): the calling thread's frames below are our own, and
+			    * hold addresses that are not returned to; NULL: that of the caller */
 };
 
 /*
