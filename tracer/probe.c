@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define EXPORTED __attribute__((visibility("default")))
 #define BLOCKS_MAX 16384 /* threads at a time whose own numbers are told apart */
@@ -675,6 +676,21 @@ static void wait_for_handlers(const struct ftr_probe *p)
 		sys_call(SYS_sched_yield);
 }
 
+/*
+ * There are no probes any more. SIGTRAP goes back to the program, for which every thread has to be
+ * heard: not while probes come and go all the time.
+ */
+static void rest(void)
+{
+	static uint64_t last;
+	struct timespec now = { 0, 0 };
+
+	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+	if ((uint64_t)now.tv_sec - last > 1)
+		live_release();
+	last = (uint64_t)now.tv_sec;
+}
+
 /* The handlers are out of the lists; free what they need when nobody uses it. */
 static int detach(struct ftr_probe *p, const void *frame)
 {
@@ -690,7 +706,7 @@ static int detach(struct ftr_probe *p, const void *frame)
 	if (err)
 		probe_fail(err, "%s: %s", p->targets[0]->point.function.name, why);
 	if (!probes.first)
-		live_release();
+		rest();
 	return err;
 }
 
