@@ -480,6 +480,9 @@ void arch_signal_return(void);
 /* Integer argument 0, 1 or 2 of the call that a slow_frame was made for. */
 uint64_t arch_argument(const struct slow_frame *frame, unsigned n);
 
+/* Do this CPU's detours call handlers? The functions below are not called else. */
+extern const bool arch_calls_handlers;
+
 /*
  * The hook stubs' other half. Once, before the first call of these: find out what state the CPU has.
  */

@@ -630,6 +630,8 @@ static int check(const struct ftr_probe_spec *spec, size_t size, struct ftr_prob
 		return probe_fail(-EINVAL, "no function: give its address or its name");
 	if (spec->flags & ~(unsigned)(FTR_GENERAL_REGS | FTR_BEST_EFFORT))
 		return probe_fail(-EINVAL, "flags 0x%x: unknown", spec->flags);
+	if ((spec->entry || spec->ret) && !arch_calls_handlers)
+		return probe_fail(-ENOSYS, "no handlers on this CPU, only counts");
 	if (shadow_hooks.sealed)
 		return probe_fail(-EPERM, "system calls may be forbidden (seccomp)");
 	return 0;

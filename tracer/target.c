@@ -125,26 +125,25 @@ static bool is_missing(const struct target *t)
 static int make_detours(struct catalog_module *module, struct target *const *list, size_t n,
 	const char **why)
 {
+	struct plan_settings settings = session.settings;
 	struct plan plan = module->plan;
 	struct arena arena = { 0 };
 	uint32_t next_id = record_next_id();
-	char *path = arena_alloc(&arena, CONFIG_PATH_MAX + 128);
 	int err = 0;
 
 	plan.module = &module->module;
 	plan.functions = arena_alloc(&arena, n * sizeof(*plan.functions));
 	*why = "no memory";
-	if (!path || !plan.functions)
+	if (!plan.functions)
 		err = -ENOMEM;
 	for (size_t i = 0; !err && i < n; i++)
 		if (list[i]->module == module && is_missing(list[i]))
 			set_function(list[i], kind_needed(list[i]),
 				&plan.functions[plan.count++]);
 	plan.patchable = plan.count;
-	if (!err) {
-		record_image_name(path, CONFIG_PATH_MAX + 128);
-		err = plan_image(&plan, &session.settings, path, &next_id, &arena, why);
-	}
+	settings.max_ids = record_max_ids();
+	if (!err)
+		err = plan_image(&plan, &settings, &next_id, &arena, why);
 	for (size_t i = 0; !err && i < plan.count; i++)
 		if (plan.functions[i].site.choice == SITE_REFUSED) {
 			*why = isa_reason_name(plan.functions[i].site.reason);

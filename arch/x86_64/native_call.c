@@ -43,6 +43,8 @@ static uint64_t enabled_states(void)
 	return low & STATE_ALL;
 }
 
+const bool arch_calls_handlers = true;
+
 void arch_call_prepare(void)
 {
 	uint32_t a, b, c, d, end = FX_SIZE + 64;

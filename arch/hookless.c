@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* For ports whose detours call no handlers: ftr_attach() asks arch_calls_handlers first. */
+#include "arch.h"
+
+#if !defined(__x86_64__)
+
+const bool arch_calls_handlers = false;
+
+void arch_call_prepare(void)
+{
+}
+
+void arch_call_vectors(void (*function)(struct ftr_call *), struct ftr_call *call)
+{
+	function(call);
+}
+
+void *arch_call_argument(struct ftr_call *call, struct isa_place place)
+{
+	(void)call;
+	(void)place;
+	return NULL;
+}
+
+void *arch_call_result(struct ftr_call *call, struct isa_place place)
+{
+	(void)call;
+	(void)place;
+	return NULL;
+}
+
+void arch_call_finish(struct ftr_call *call, bool skip)
+{
+	(void)call;
+	(void)skip;
+}
+
+#endif
