@@ -57,11 +57,17 @@ def machine(*names):
     return find
 
 
-def script(name, *arguments):
-    """The arguments with which a shell runs a script of work/ by its text: another user may not
-    be able to read the file."""
+def by_script(name, *tools, arguments=(), main=None):
+    """
+    What a Case needs to run a script of work/, which uses @tools and is about the first or @main. A
+    shell gets its text: another user may not be able to read the file.
+    """
     with open(f"{WORK}/{name}", encoding="utf-8") as file:
-        return ["-c", file.read(), name, *arguments]
+        text = file.read()
+    return {"program": machine("sh", *tools), "args": ["-c", text, name, *arguments],
+            "main": main or tools[0]}
+
+
 def write_samples(work):
     """A text, a binary file and a file of zeros, always the same."""
     seed, noise = 1, bytearray()
@@ -134,62 +140,61 @@ def cases(sources):
     yield from well_known(sources, sql)
 
 
-def everything(name, program, args=(), quick="profile", **more):
+def everything(name, quick="profile", **more):
     """With every library, in both modes; the quick subset has it in the mode @quick."""
     for mode in ("count", "profile"):
-        yield Case(f"{name} with all libraries, {mode}", program, list(args), modules="*", mode=mode,
-                   quick=quick == mode, **more)
+        yield Case(f"{name} with all libraries, {mode}", modules="*", mode=mode, quick=quick == mode,
+                   **more)
 
 
 def well_known(sources, sql):
     """Programs of this machine at work, the C library and the loader traced with them."""
-    yield from everything("bash", machine("bash"), script("bash.sh"), quick="count", lost=True)
-    yield from everything("bzip2", machine("sh", "bzip2"), script("compress.sh", "bzip2", "-9"),
-                          setup=write_samples, main="bzip2")
-    yield from everything("busybox", machine("busybox"), ["sh", *script("busybox.sh")], status=9)
-    yield from everything("cmake", machine("sh", "cmake", "make", "gcc"), script("cmake.sh"), "count",
-                          main="cmake")
-    yield from everything("clang", machine("sh", "clang"), script("gcc.sh", "clang", TOP), "count",
-                          main="clang")
-    yield from everything("curl", machine("sh", "curl", "/usr/bin/python3"), script("curl.sh"), main="curl")
-    yield from everything("g++", machine("sh", "g++"), script("c++.sh", "g++"), "count", main="cc1plus")
-    yield from everything("gawk", machine("gawk"), ["-f", f"{WORK}/gawk.awk"], status=4,
-                          stdin="".join(f"{n} {n * n}\n" for n in range(20000)))
-    yield from everything("gcc", machine("sh", "gcc"), script("gcc.sh", "gcc", TOP), main="cc1")
-    yield from everything("gdb", machine("sh", "gdb", "gcc"), script("gdb.sh"), main="gdb")
-    yield from everything("git", machine("sh", "git"), script("git.sh"), "count", main="git")
-    yield from everything("gzip", machine("sh", "gzip"), script("compress.sh", "gzip", "-9n"), "count",
-                          setup=write_samples, main="gzip")
-    yield from everything("lua", machine("lua5.4"), [f"{WORK}/lua.lua", "argument"], "count")
-    yield from everything("make", machine("sh", "make", "gcc"), script("make.sh"), main="make")
-    yield from everything("nginx", machine("sh", "nginx", "ab", "curl"), script("nginx.sh"), main="nginx",
-                          port=True)
-    yield from everything("node", machine("node"), [f"{WORK}/node.js"], status=4)
-    yield from everything("openssl", machine("sh", "openssl"), script("openssl.sh"), main="openssl", port=True)
-    yield from everything("perl", machine("perl"), [f"{WORK}/perl.pl"], "count", status=9,
+    def compressor(*words):
+        return {**by_script("compress.sh", words[0], arguments=words), "setup": write_samples}
+
+    postgres = {**by_script("postgres.sh", "/usr/lib/postgresql/*/bin/postgres"), "user": "nobody"}
+    squares = "".join(f"{n} {n * n}\n" for n in range(20000))
+    yield from everything("bash", "count", program=machine("bash"), args=[f"{WORK}/bash.sh"], lost=True)
+    yield from everything("busybox", program=machine("busybox"), args=["sh", f"{WORK}/busybox.sh"],
+                          status=9)
+    yield from everything("bzip2", **compressor("bzip2", "-9"))
+    yield from everything("clang", "count", **by_script("gcc.sh", "clang", arguments=("clang", TOP)))
+    yield from everything("cmake", "count", **by_script("cmake.sh", "cmake", "make", "gcc"))
+    yield from everything("curl", **by_script("curl.sh", "curl", "/usr/bin/python3"))
+    yield from everything("g++", "count", **by_script("c++.sh", "g++", arguments=["g++"], main="cc1plus"))
+    yield from everything("gawk", program=machine("gawk"), args=["-f", f"{WORK}/gawk.awk"], stdin=squares,
+                          status=4)
+    yield from everything("gcc", **by_script("gcc.sh", "gcc", arguments=("gcc", TOP), main="cc1"))
+    yield from everything("gdb", **by_script("gdb.sh", "gdb", "gcc"))
+    yield from everything("git", "count", **by_script("git.sh", "git"))
+    yield from everything("gzip", "count", **compressor("gzip", "-9n"))
+    yield from everything("lua", "count", program=machine("lua5.4"), args=[f"{WORK}/lua.lua", "argument"])
+    yield from everything("make", **by_script("make.sh", "make", "gcc"))
+    yield from everything("nginx", **by_script("nginx.sh", "nginx", "ab", "curl"), port=True)
+    yield from everything("node", program=machine("node"), args=[f"{WORK}/node.js"], status=4)
+    yield from everything("openssl", **by_script("openssl.sh", "openssl", "perl"), port=True)
+    yield from everything("perl", "count", program=machine("perl"), args=[f"{WORK}/perl.pl"], status=9,
                           env={"PERL_HASH_SEED": "0"})
-    yield from everything("php", machine("php"), ["-n", f"{WORK}/php.php"], status=6, stacks=True)
-    yield from everything("postgres", machine("sh", "/usr/lib/postgresql/*/bin/postgres"), script("postgres.sh"), main="postgres",
-                          user="nobody")
-    yield from everything("python", machine(PYTHON), ["-E", f"{WORK}/python.py"], status=5,
+    yield from everything("php", program=machine("php"), args=["-n", f"{WORK}/php.php"], status=6,
+                          stacks=True)
+    yield from everything("postgres", **postgres)
+    yield from everything("postgres compiling", None, **postgres, env={"JIT": "on"})
+    yield from everything("python", program=machine(PYTHON), args=["-E", f"{WORK}/python.py"], status=5,
                           env=HASH_SEED)
-    for test in ("test_generators", "test_re", "test_threading", "test_descr"):
-        yield from everything(f"python {test}", quick="count" if test == "test_generators" else None,
+    for test in ("test_generators", "test_re", "test_thread", "test_fork1", "test_descr"):
+        yield from everything(f"python {test}", "count" if test == "test_generators" else None,
                               **python_test(sources, test))
-    yield from everything("redis", machine("sh", "redis-server", "redis-cli", "redis-benchmark"),
-                          script("redis.sh"), main="redis-server")
-    yield from everything("rsync", machine("sh", "rsync"), script("rsync.sh"), "count", main="rsync")
-    yield from everything("ruby", machine("ruby"), [f"{WORK}/ruby.rb"], status=7, stacks=True)
-    yield from everything("sqlite3", machine("sqlite3"), ["-batch", ":memory:"], stdin=sql, status=1)
-    yield from everything("tar", machine("sh", "tar", "gzip", "bzip2", "xz", "zstd"), script("tar.sh"), "count",
-                          main="tar")
-    yield from everything("tcl", machine("tclsh"), [f"{WORK}/tcl.tcl"], status=5)
-    yield from everything("vim", machine("vim"), ["-es", "-u", "NONE", "-i", "NONE", "-S", f"{WORK}/vim.vim"],
-                          status=5)
-    yield from everything("xz", machine("sh", "xz"), script("compress.sh", "xz", "-T2", "--block-size=100KiB"),
-                          setup=write_samples, main="xz")
-    yield from everything("zstd", machine("sh", "zstd"), script("compress.sh", "zstd", "-q", "-T2", "-12"),
-                          "count", setup=write_samples, main="zstd")
+    yield from everything("redis", **by_script("redis.sh", "redis-server", "redis-cli", "redis-benchmark"))
+    yield from everything("rsync", "count", **by_script("rsync.sh", "rsync"))
+    yield from everything("ruby", program=machine("ruby"), args=[f"{WORK}/ruby.rb"], status=7, stacks=True)
+    yield from everything("sqlite3", program=machine("sqlite3"), args=["-batch", ":memory:"], stdin=sql,
+                          status=1)
+    yield from everything("tar", "count", **by_script("tar.sh", "tar", "gzip", "bzip2", "xz", "zstd"))
+    yield from everything("tcl", program=machine("tclsh"), args=[f"{WORK}/tcl.tcl"], status=5)
+    yield from everything("vim", program=machine("vim"), status=5,
+                          args=["-es", "-u", "NONE", "-i", "NONE", "-S", f"{WORK}/vim.vim"])
+    yield from everything("xz", **compressor("xz", "-T2", "--block-size=100KiB"))
+    yield from everything("zstd", "count", **compressor("zstd", "-q", "-T2", "-12"))
 
 
 def shell_of(builder, flags):
