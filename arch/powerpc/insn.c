@@ -293,7 +293,7 @@ static void decode_word(struct ppc_insn *insn)
 		return;
 	case 17: /* sc; scv leaves its own address in LR */
 		insn->kind = insn->word & 2 ? PPC_PLAIN : PPC_FIXED;
-		unknown(insn);
+		insn->reads = GPR(0) | 0x3full * GPR(3); /* the number and six arguments */
 		return;
 	case 19:
 		decode_xl(insn);

@@ -91,6 +91,7 @@ struct tracker {
 	bool called;	  /* LR is no longer what it was */
 };
 #define ARGUMENTS 0x7f8ull /* r3 to r10 */
+#define RESULTS	  0x18ull  /* r3, r4 */
 #define VOLATILE  0x1ff9ull
 
 static bool is_ld(uint32_t word)
@@ -153,6 +154,8 @@ static void track_writes(struct tracker *t, const struct ppc_insn *insn)
 		t->depth -= (int16_t)insn->word;
 	else if (ppc_insn_ends(insn))
 		t->depth = t->deepest;
+	if (insn->word == ppc_mtspr(SPR_LR, insn->word >> 21 & 31))
+		t->holders &= ~to; /* what is left there is of no use */
 	t->holders = (t->holders & ~insn->writes) | (holder ? to : 0);
 	t->frames = (t->frames & ~insn->writes) | (frame ? to : 0);
 	t->copies = (t->copies & ~insn->writes) | (copy ? to : 0);
@@ -168,8 +171,10 @@ static bool reads_return(const struct code *code, size_t at)
 
 		if (at >= code->size || !ppc_insn_read(code->bytes + at, code->size - at, &insn))
 			return false;
-		leaves = insn.link || ppc_insn_ends(&insn);
-		if (leaves && t.holders & ARGUMENTS)
+		leaves = insn.link
+			|| (ppc_insn_ends(&insn)
+				&& !(insn.kind == PPC_B && at + (uint64_t)insn.rel < code->size));
+		if (leaves && t.holders & (insn.kind == PPC_BCLR ? RESULTS : ARGUMENTS))
 			return true;
 		if (insn.reads != PPC_ALL && insn.reads & t.holders && !is_returning(&t, &insn))
 			return true;

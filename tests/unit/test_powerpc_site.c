@@ -59,7 +59,7 @@ static const struct row {
 	{ "recursion", { 0x60000000, 0x4bfffffd, 0x4e800020 }, { { 0, 3 } }, 0, SITE_NOPS, REASON_NONE,
 		0, 4 },
 	{ "li r0,172; sc", { 0x380000ac, 0x44000002 }, { { 0, 2 } }, 0, SITE_REFUSED,
-		REASON_SIGNAL_FRAME, 0, 4, false, true },
+		REASON_SIGNAL_FRAME, 0, 4 },
 	/* std r2,24(r1); addis r12,r2,1; ld r12,8(r12); mtctr r12; bctr */
 	{ "a stub without a name", { 0xf8410018, 0x3d820001, 0xe98c0008, 0x7d8903a6, 0x4e800420 },
 		{ { 0, 5, 0, true } }, 0, SITE_REFUSED, REASON_FRAGMENT, 0, 4 },
@@ -90,6 +90,10 @@ static const struct row {
 	{ "a prologue later", { 0x2c230000, 0x4c820020, 0x7c0802a6, 0xf8010010, 0xf821ffe1, 0x48000101,
 				      0x38210020, 0xe8010010, 0x7c0803a6, 0x4e800020 },
 		{ { 0, 10 } }, 0, SITE_ONE, REASON_NONE, 0, 4 },
+	/* stdu r1,-48(r1); li r0,64; mflr r9; std r9,64(r1); scv 0; ld r9,64(r1); mtlr r9; b .+8; sc; addi; blr */
+	{ "a system call", { 0xf821ffd1, 0x38000040, 0x7d2802a6, 0xf9210040, 0x44000001, 0xe9210040, 0x7d2803a6,
+				   0x48000008, 0x44000002, 0x38210030, 0x4e800020 },
+		{ { 0, 11 } }, 0, SITE_ONE, REASON_NONE, 0, 4 },
 	/* b .+8 to one that keeps its caller's return address */
 	{ "jumps to one that asks", { 0x48000008, 0, 0x4e800020 },
 		{ { 0, 1 }, { 2, 3, 0, false, REASON_RETURNS_TWICE } }, 0, SITE_ONE,
