@@ -129,6 +129,7 @@ struct isa_site {
 	bool flags_in;	/* condition flags at the entry are used, or returned */
 	bool scratch_in; /* registers that calls may change anyway are used, or their being kept
 			  * (arm64: x16, x17; powerpc: see scan.c) */
+	bool leaf;	/* calls nothing, and so is active once in a thread; reads no static chain */
 	uint8_t offset; /* of the patch from the function's start */
 	uint8_t len;	/* of the window: bytes displaced from start + offset on */
 	uint8_t far_len; /* of the window of SITE_SEVERAL, whose patch reaches isa->far_reach; 0: none */

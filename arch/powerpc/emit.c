@@ -200,7 +200,9 @@ static struct kept kept_in(const struct isa_emit *in)
 {
 	bool all = in->site->scratch_in;
 
-	return (struct kept){ all ? 1u << R0 | 1u << R10 | 1u << R11 | 1u << R12 : 1u << R11, all };
+	if (!all)
+		return (struct kept){ in->site->leaf ? 0 : 1u << R11, false };
+	return (struct kept){ 1u << R0 | 1u << R10 | 1u << R11 | 1u << R12, true };
 }
 
 static struct kept kept_out(const struct isa_emit *in)
@@ -381,7 +383,7 @@ static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_re
 	load_id(e, spare, in->id);
 	put(e, ppc_std(spare, FUNC, R11)); /* flags = 0 */
 	record = load_record(e, in->id);
-	if (times)
+	if (times && !in->site->leaf)
 		add_to(e, record + RECORD(depth), 1, spare);
 	add_to(e, record + RECORD(calls), 1, spare);
 	if (times) {
@@ -460,8 +462,15 @@ static void add_extremes(struct emitter *e, int record)
 	skip_ends(e, skip);
 }
 
+static void add_total(struct emitter *e, int record)
+{
+	put(e, ppc_ld(R10, record + RECORD(total), R12));
+	put(e, ppc_add(R10, R10, R9));
+	put(e, ppc_std(R10, record + RECORD(total), R12));
+}
+
 /* depth--, and total += took at the outermost call. */
-static void add_total(struct emitter *e, int record, bool keep_xer)
+static void add_total_once(struct emitter *e, int record, bool keep_xer)
 {
 	uint8_t *skip;
 
@@ -471,9 +480,7 @@ static void add_total(struct emitter *e, int record, bool keep_xer)
 	if (keep_xer)
 		put(e, ppc_cmpdi(R10, 0));
 	skip = skip_if(e, COND_GT);
-	put(e, ppc_ld(R10, record + RECORD(total), R12));
-	put(e, ppc_add(R10, R10, R9));
-	put(e, ppc_std(R10, record + RECORD(total), R12));
+	add_total(e, record);
 	skip_ends(e, skip);
 }
 
@@ -486,7 +493,10 @@ static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
 	put(e, ppc_ld(R10, START, R11));
 	put(e, ppc_sub(R9, R9, R10));
 	add_extremes(e, record);
-	add_total(e, record, in->site->scratch_in);
+	if (in->site->leaf)
+		add_total(e, record);
+	else
+		add_total_once(e, record, in->site->scratch_in);
 	put(e, ppc_ld(R10, CHILD, R11));
 	put(e, ppc_sub(R10, R9, R10) | PPC_RECORD);
 	skip = skip_if(e, COND_GE);

@@ -14,6 +14,7 @@ enum ppc_fact {
 	 * with rules of its own. Detours keep every register for it.
 	 */
 	FACT_OWN_RULES = 1 << 2,
+	FACT_LEAF = 1 << 3, /* see isa_site.leaf */
 };
 
 struct ppc_func {

@@ -80,6 +80,36 @@ static uint64_t registers_in(const struct code *code, size_t at)
 	return in;
 }
 
+/*
+ * From the local entry to its end: nothing but instructions that stay in the function, and returns;
+ * what compilers put behind them begins with a zero word. r11 may be used where no branch leads
+ * past its being written.
+ */
+static bool is_leaf(const struct code *code, size_t at)
+{
+	const uint64_t chain = 1ull << R11;
+	bool branches = false, used = false, written = false;
+	struct ppc_insn insn;
+
+	for (; at < code->size; at += insn.len) {
+		if (!ppc_insn_read(code->bytes + at, code->size - at, &insn))
+			return false;
+		if (!insn.word)
+			break;
+		if (insn.link || (insn.reads & chain && !written) || insn.word >> 26 == 17 /* sc */
+			|| insn.kind == PPC_BCCTR || insn.kind == PPC_BCTAR)
+			return false;
+		if (insn.kind == PPC_B || insn.kind == PPC_BC) {
+			if (ppc_insn_target(&insn, at) >= code->size)
+				return false;
+			branches = true;
+		}
+		used |= insn.reads & chain;
+		written |= insn.writes & chain;
+	}
+	return !(used && branches);
+}
+
 /* ---- does it use its return address other than by returning? ---- */
 
 struct tracker {
@@ -223,6 +253,8 @@ void ppc_site_probe(const struct isa_module *module, size_t index, struct ppc_fu
 	func->in = registers_in(&code, func->offset);
 	if (func->in & PPC_FREE_IN)
 		func->facts |= FACT_OWN_RULES;
+	if (is_leaf(&code, func->offset))
+		func->facts |= FACT_LEAF;
 	if (reads_return(&code, func->offset))
 		func->facts |= FACT_READS_RETURN;
 	if (self->anonymous && is_stub(&code))
@@ -246,6 +278,7 @@ void ppc_site(const struct isa_module *module, size_t index, struct isa_site *si
 		.choice = func->choice,
 		.reason = func->reason,
 		.scratch_in = scan->indirect_own_rules || func->facts & FACT_OWN_RULES,
+		.leaf = func->facts & FACT_LEAF,
 		.offset = func->offset,
 		.len = func->len,
 	};

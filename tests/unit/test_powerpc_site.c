@@ -168,6 +168,47 @@ Test(powerpc_site, finds_the_first_instruction_at_the_local_entry)
 	}
 }
 
+/* A function that calls nothing is cheaper. */
+static const struct {
+	const char *name;
+	uint32_t code[6];
+	bool leaf;
+} leaves[] = {
+	{ "a return", { 0x4e800020 }, true },
+	{ "a description behind it", { 0x38600001, 0x4e800020, 0, 0x00000900, 0x48000101 }, true },
+	/* cmpdi r3,0; beq .+8; addi r3,r3,1; blr */
+	{ "a branch inside", { 0x2c230000, 0x41820008, 0x38630001, 0x4e800020 }, true },
+	{ "a call", { 0x7c0802a6, 0x48000101, 0x4e800020 }, false },
+	{ "a call by pointer", { 0x7c0802a6, 0x4e800421, 0x4e800020 }, false },
+	{ "a tail call", { 0x48000100 }, false },
+	{ "a tail call by pointer, or a jump table", { 0x7c6903a6, 0x4e800420 }, false },
+	{ "a branch out of it", { 0x41820100, 0x4e800020 }, false },
+	{ "a system call", { 0x44000002, 0x4e800020 }, false },
+	{ "a static chain", { 0x38600001, 0x7d635b78, 0x4e800020 }, false },
+	/* li r11,1; mr r3,r11 */
+	{ "r11 as any other", { 0x39600001, 0x7d635b78, 0x4e800020 }, true },
+	/* beq .+8; li r11,1; mr r3,r11 */
+	{ "r11 written on one way", { 0x41820008, 0x39600001, 0x7d635b78, 0x4e800020 }, false },
+	{ "what is not known", { 0x7c0007ff, 0x4e800020 }, false },
+};
+
+Test(powerpc_site, knows_functions_that_call_nothing)
+{
+	for (size_t i = 0; i < sizeof(leaves) / sizeof(*leaves); i++) {
+		struct row row = { .name = leaves[i].name, .funcs = { { 0, 6 } } };
+		struct arena arena = { 0 };
+		struct isa_module module;
+		struct isa_site site;
+
+		memcpy(row.code, leaves[i].code, sizeof(leaves[i].code));
+		make(&module, &row, &arena);
+		cr_assert_eq(isa_powerpc.scan(&module), 0);
+		isa_powerpc.site(&module, 0, &site);
+		cr_expect_eq(site.leaf, leaves[i].leaf, "%s", row.name);
+		arena_free(&arena);
+	}
+}
+
 /* ---- islands ---- */
 
 /* A function in the first words and padding up to the eighth. */
