@@ -642,7 +642,7 @@ static uint8_t *to_body(struct emitter *e, bool link)
 	return e->p - 4;
 }
 
-static void body_is(const struct emitter *e, uint8_t *from, uint64_t body)
+static void body_is(struct emitter *e, uint8_t *from, uint64_t body)
 {
 	struct emitter at = { .start = e->start, .p = from, .at = e->at };
 	uint32_t word;
@@ -651,7 +651,7 @@ static void body_is(const struct emitter *e, uint8_t *from, uint64_t body)
 		return;
 	memcpy(&word, from, 4);
 	branch(&at, body, word & 1);
-	((struct emitter *)e)->unreachable |= at.unreachable;
+	e->unreachable |= at.unreachable;
 }
 
 /* What of a detour refers to parts that come later. */

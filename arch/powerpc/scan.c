@@ -8,6 +8,7 @@
  * one of them before writing it, right at the entry or soon behind a call.
  */
 #include "scan.h"
+#include "encode.h"
 #include <errno.h>
 
 #define BEHIND_MAX 12 /* instructions looked at behind a call */
@@ -94,6 +95,44 @@ static uint64_t relied_on(const struct walk *walk, size_t at)
 	return relied;
 }
 
+/*
+ * pld r12,slot(0),1; mtctr r12; bctr: a jump to whatever the loader finds for a slot, as code that
+ * does not use r2 makes it, or the linker's stub for it. Why no return point may be handed to the
+ * slot's function, or 0.
+ */
+static uint8_t slot_keeps(const struct isa_module *module, uint64_t addr)
+{
+	const uint8_t *code = ppc_code_at(module, addr, 16);
+	size_t low = 0, high = module->nslots;
+	struct ppc_insn insn;
+	uint32_t behind[2];
+
+	if (!code || !ppc_insn_read(code, 8, &insn) || insn.kind != PPC_PCREL
+		|| insn.suffix >> 21 != (57 << 5 | R12))
+		return 0;
+	memcpy(behind, code + 8, sizeof(behind));
+	if (behind[0] != ppc_mtspr(SPR_CTR, R12) || behind[1] != PPC_BCTR)
+		return 0;
+	addr = ppc_insn_target(&insn, addr);
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (module->slots[middle].addr < addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < module->nslots && module->slots[low].addr == addr ? module->slots[low].keeps
+								       : 0;
+}
+
+/* The walked function jumps to one that must have its caller's own return address, if @keeps. */
+static void keep(const struct walk *walk, uint8_t keeps)
+{
+	if (keeps)
+		((struct ppc_scan *)walk->module->scan)->funcs[walk->index].keeps = keeps;
+}
+
 static void scan_branch(const struct walk *walk, const struct ppc_insn *insn, size_t at)
 {
 	const struct isa_func *self = &walk->module->funcs[walk->index];
@@ -101,15 +140,19 @@ static void scan_branch(const struct walk *walk, const struct ppc_insn *insn, si
 	size_t to = entered_at(walk->module, ppc_insn_target(insn, self->start + at));
 	struct ppc_func *target = to < walk->module->nfuncs ? &scan->funcs[to] : NULL;
 
-	if (!target)
+	if (!target) {
+		if (!insn->link)
+			keep(walk, slot_keeps(walk->module,
+					   ppc_insn_target(insn, self->start + at)));
 		return;
+	}
 	if (insn->link) {
 		if (relied_on(walk, at + insn->len))
 			target->facts |= FACT_OWN_RULES;
 	} else if (to == walk->index) {
 		target->facts |= FACT_LOOPS;
-	} else if (walk->module->funcs[to].keeps) {
-		scan->funcs[walk->index].keeps = walk->module->funcs[to].keeps;
+	} else {
+		keep(walk, walk->module->funcs[to].keeps);
 	}
 }
 
@@ -125,6 +168,8 @@ static void scan_function(const struct isa_module *module, size_t index)
 			break;
 		if (insn.kind == PPC_B || insn.kind == PPC_BC)
 			scan_branch(&walk, &insn, at);
+		else if (insn.kind == PPC_PCREL)
+			keep(&walk, slot_keeps(module, module->funcs[index].start + at));
 		else if (insn.kind == PPC_BCCTR && insn.link && !scan->indirect_own_rules)
 			scan->indirect_own_rules = relied_on(&walk, at + insn.len) != 0;
 	}

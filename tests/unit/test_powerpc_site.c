@@ -168,6 +168,46 @@ Test(powerpc_site, finds_the_first_instruction_at_the_local_entry)
 	}
 }
 
+/* The loader fills a word at TEXT + 0x1000 with the address of one that returns twice. */
+static const struct {
+	const char *name;
+	uint32_t code[8];
+	bool keeps;
+} jumps[] = {
+	/* pld r12,0x1000(0),1; mtctr r12; bctr */
+	{ "by a slot", { 0x04100000, 0xe5801000, 0x7d8903a6, 0x4e800420 }, true },
+	{ "by another slot", { 0x04100000, 0xe5801008, 0x7d8903a6, 0x4e800420 }, false },
+	/* b .+16; the same */
+	{ "by a stub", { 0x48000010, 0, 0, 0, 0x04100000, 0xe5800ff0, 0x7d8903a6, 0x4e800420 }, true },
+	/* bl .+16: a call is none of its caller's concern */
+	{ "a call", { 0x48000011, 0x4e800020, 0, 0, 0x04100000, 0xe5800ff0, 0x7d8903a6, 0x4e800420 },
+		false },
+	/* pld r3,0x1000(0),1; mtctr r12; bctr */
+	{ "only reads it", { 0x04100000, 0xe4601000, 0x7d8903a6, 0x4e800420 }, false },
+};
+
+Test(powerpc_site, follows_jumps_by_slots)
+{
+	static const struct isa_slot slot = { TEXT + 0x1000, REASON_RETURNS_TWICE };
+
+	for (size_t i = 0; i < sizeof(jumps) / sizeof(*jumps); i++) {
+		struct row row = { .name = jumps[i].name, .funcs = { { 0, 4 } } };
+		struct arena arena = { 0 };
+		struct isa_module module;
+		struct isa_site site;
+
+		memcpy(row.code, jumps[i].code, sizeof(jumps[i].code));
+		make(&module, &row, &arena);
+		module.slots = &slot;
+		module.nslots = 1;
+		cr_assert_eq(isa_powerpc.scan(&module), 0);
+		isa_powerpc.site(&module, 0, &site);
+		cr_expect_eq(site.reason, jumps[i].keeps ? REASON_RETURNS_TWICE : REASON_NONE,
+			"%s: %s", row.name, isa_reason_name(site.reason));
+		arena_free(&arena);
+	}
+}
+
 /* A function that calls nothing is cheaper. */
 static const struct {
 	const char *name;
