@@ -8,7 +8,7 @@
 #include "rethook/mirror.h"
 #include "rethook/thread.h"
 #include "arch/sys.h"
-#include "arch/x86_64/x86.h"
+#include "support_qemu.h"
 #include "support_random.h"
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -28,8 +28,23 @@
 #define LEAVE_AT     192
 #define SEED	     20250303u
 
+/* What arch_is_return_point() looks for at a return point, and before it. */
+#if defined(__x86_64__)
+#include "arch/x86_64/x86.h"
+#define MARK	    X86_RETURN_MARK
+#define MARK_BEFORE 0
+#elif defined(__aarch64__)
+#include "arch/arm64/a64.h"
+#define MARK	    A64_RETURN_MARK
+#define MARK_BEFORE 0
+#else
+#define MARK	    0
+#define MARK_BEFORE (0x48000001ull << 32) /* bl */
+#endif
+
 /* A return point of each function, as far as anyone looks. */
-static uint64_t points[FUNCS][2];
+static uint64_t points_room[1 + FUNCS][2];
+static uint64_t (*const points)[2] = points_room + 1;
 static struct detour_info infos[FUNCS];
 static struct func_record records[THREADS_MAX][FUNCS];
 static int attached, lost, renewed;
@@ -70,7 +85,8 @@ static void begin(enum detour_mode mode)
 		.lost_call = lost_call, .borrowed = borrowed };
 	mirror_setup(mode);
 	for (uint32_t i = 0; i < FUNCS; i++) {
-		points[i][0] = X86_RETURN_MARK;
+		points_room[i][1] = MARK_BEFORE;
+		points[i][0] = MARK;
 		infos[i] = (struct detour_info){ .id = i, .resume = RESUME_AT, .bypass = BYPASS_AT,
 			.leave = LEAVE_AT };
 	}
@@ -131,6 +147,13 @@ static void expect(const char *when, int thread, uint32_t n, uint64_t calls, uin
 	cr_expect(r->calls == calls && r->returned == returned && r->unwound == unwound,
 		"%s: function %u: %lu calls, %lu returned, %lu unwound; not %lu, %lu, %lu", when, n,
 		r->calls, r->returned, r->unwound, calls, returned, unwound);
+}
+
+/* For tests of what a slot tells that holds its return point no longer. */
+static void need_slots(void)
+{
+	if (!arch_slot_in_memory)
+		cr_skip_test("a return address need not be in its slot on this CPU");
 }
 
 static const enum detour_mode modes[] = { MODE_COUNT, MODE_PROFILE };
@@ -228,6 +251,7 @@ BOTH(a_dead_frame_gives_its_place_away)
 {
 	uint64_t *low = stack + 100, *high = collides_with(low);
 
+	need_slots();
 	call(1, low, RET(1));
 	*low = 0; /* left, and its memory used for something else */
 	call(2, high, RET(2));
@@ -244,6 +268,7 @@ BOTH(a_stack_that_is_unmapped_is_dead)
 	uint8_t *three = mmap(NULL, 3 * window, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
+	need_slots();
 	cr_assert_neq(three, MAP_FAILED);
 	low = (uint64_t *)(three + 4096);
 	high = collides_with(low);
@@ -432,6 +457,7 @@ BOTH(flush_tells_open_calls_from_left_ones)
 {
 	uint64_t *in = stack + 100, *out = stack + 50, *gone = stack + 60;
 
+	need_slots();
 	call(1, in, RET(1));
 	call(2, gone, RET(2));
 	*gone = 0;
@@ -472,6 +498,8 @@ BOTH(calls_of_the_parent_count_nowhere_in_the_child)
 
 	call(1, word, RET(1));
 	child = fork();
+	if (!child && support_qemu())
+		thread_wipe();
 	if (!child)
 		_exit(in_child(word));
 	waitpid(child, &status, 0);
@@ -485,12 +513,12 @@ BOTH(calls_of_the_parent_count_nowhere_in_the_child)
 
 Test(shadow_count, only_return_points_of_images_are_known)
 {
-	static uint64_t elsewhere = X86_RETURN_MARK;
+	static uint64_t elsewhere[2] = { MARK_BEFORE, MARK };
 
 	begin(MODE_COUNT);
 	cr_assert(shadow_is_return_point((uint64_t)points[0]));
 	cr_assert(!shadow_is_return_point((uint64_t)points[0] + 8));
-	cr_assert(!shadow_is_return_point((uint64_t)&elsewhere));
+	cr_assert(!shadow_is_return_point((uint64_t)&elsewhere[1]));
 	cr_assert(!shadow_is_return_point((uint64_t)(points + FUNCS)));
 	cr_assert(!shadow_is_return_point(0));
 	cr_assert_eq(shadow_pad_of((uint64_t)points[3]), PAD);
@@ -607,6 +635,8 @@ BOTH(every_return_address_is_right_and_every_call_is_counted_once)
 		while (stacks[s].depth)
 			random_return(s);
 	check_model(-1);
+	if (!arch_slot_in_memory)
+		return;
 	/* All that were left have been found out, or are now. */
 	for (uint64_t *word = stack; word < stack + 20000; word++)
 		*word = *collides_with(word) = 0;
