@@ -76,6 +76,14 @@ static struct isa_detour tiny_detour(uint8_t *out, uint32_t id)
 	return d;
 }
 
+/* For tests that load an image: tests/target does so on every CPU. */
+static void need_x86_64(void)
+{
+#ifndef __x86_64__
+	cr_skip_test("the code in its images is for x86_64");
+#endif
+}
+
 static uint64_t free_range(size_t size)
 {
 	void *p = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -180,6 +188,7 @@ Test(image, loads_from_a_file_and_runs)
 	void *handle;
 	size_t size;
 
+	need_x86_64();
 	build(&im, base, &bytes, &size);
 	cr_assert(image_common(&im)->base == base + 576);
 	cr_assert(image_write(bytes, size, temporary(path)) == 0);
@@ -201,6 +210,7 @@ Test(image, loads_from_a_memfd_and_runs)
 	void *handle;
 	size_t size;
 
+	need_x86_64();
 	for (int i = 0; i < 2; i++) {
 		uint64_t base = free_range(ROOM);
 		int fd;
@@ -230,6 +240,7 @@ Test(image, elsewhere_is_noticed_and_undone)
 	void *handle, *taken;
 	size_t size;
 
+	need_x86_64();
 	build(&im, base, &bytes, &size);
 	cr_assert(image_write(bytes, size, temporary(path)) == 0);
 	image_free(&im);
@@ -317,6 +328,7 @@ Test(image, full_is_no_error_for_what_is_in_it)
 	size_t size;
 	int n = 0, err;
 
+	need_x86_64();
 	cr_assert(image_begin(&im, &tiny, base, room, PAGE, 0, NULL, 1) == 0);
 	do {
 		image_next(&im, &out);
@@ -346,6 +358,7 @@ Test(image, parts_grow_beyond_the_hint)
 	void *handle;
 	size_t size;
 
+	need_x86_64();
 	cr_assert(image_begin(&im, &tiny, base, 64 * ROOM, PAGE, 0, NULL, 1) == 0);
 	for (uint32_t i = 0; i < n; i++) {
 		snprintf(name, sizeof(name), "function_number_%u", i);
