@@ -38,6 +38,8 @@ mkdir -p build
 run_tests dev -LE fuzz
 run_tests asan -L unit
 run_tests fuzz -L fuzz
+run_tests arm64 -LE fuzz
+run_tests powerpc -LE fuzz
 
 echo '== summary'
 # shellcheck disable=SC2086 # words
