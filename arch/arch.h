@@ -94,6 +94,8 @@ struct isa_func {
 	uint32_t nrows;
 	bool anonymous; /* known from unwind tables only */
 	uint8_t local; /* powerpc: of the local entry, bytes from start */
+	bool inside;   /* no function, but a place in the one before that is to be patched; both are
+			* one for what jumps to where */
 	uint8_t keeps; /* REASON_RETURNS_TWICE or REASON_READS_RETURN: known by name to need its
 			* caller's own return address, so who jumps to it is entry only too; else 0 */
 };
@@ -347,6 +349,8 @@ struct isa_emit {
 	uint32_t ncfi;
 };
 
+#define HIT_DETOUR_MAX 256
+
 #define ISA_PATCH_MAX 16
 /* Bytes to store over a module's text. */
 struct isa_patch {
@@ -396,6 +400,13 @@ struct isa {
 	 * from there; -EINVAL: cannot be relocated exactly.
 	 */
 	int (*emit)(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour);
+
+	/*
+	 * Write what a place inside a function is sent to: code that calls arch_hit_stub, with
+	 * @record for its C function, then does what was displaced and goes back. NULL: the port
+	 * has no such thing. Returns the size, at most HIT_DETOUR_MAX; -ERANGE, -EINVAL as above.
+	 */
+	int (*emit_hit)(const struct isa_emit *in, uint64_t stub, uint64_t record, uint8_t *out);
 
 	/* The stores that send a function to its detour: one, or two for SITE_HOP and SITE_ISLAND
 	 * (padding first). Returns their count, or -ERANGE. */
@@ -474,6 +485,22 @@ uint64_t arch_saved_sp(const uint64_t *words);
 #define ARCH_CALL_STATE 8
 bool arch_ended_call(const void *context, uint64_t state[ARCH_CALL_STATE]);
 void arch_restart_call(void *context, long number, uint64_t first_argument);
+
+/* What arch_hit_stub builds: the state at a place inside a function. */
+struct arch_hit {
+	uint64_t regs[16]; /* numbered as the CPU does; used when the program goes on */
+	uint64_t flags;
+	uint64_t resume; /* in the detour */
+	uint64_t site;	 /* run-time address of the place */
+	uint64_t record; /* see isa->emit_hit */
+};
+
+/* The stub; NULL: the port has none. It keeps all registers, vectors included, and calls: */
+extern void (*const arch_hit_stub)(void);
+void usdt_hit(struct arch_hit *hit); /* tracer/usdt.c */
+
+/* Before the first detour that calls the stub. False: this processor cannot. */
+bool arch_hit_prepare(void);
 
 /* Where a signal handler returns to: rt_sigreturn(2). */
 void arch_signal_return(void);

@@ -20,6 +20,7 @@ struct symbol {
 			 * REASON_READS_RETURN, REASON_NO_RETURN (entry only, by name or by row) */
 	uint8_t local;	/* powerpc: offset of the local entry */
 	bool ifunc;	/* STT_GNU_IFUNC: this is the resolver */
+	bool inside;	/* see isa_func; not by symbols_read() */
 	bool exported;	/* in .dynsym */
 	const struct eh_fde *fde; /* the one that starts here; NULL: none */
 };

@@ -50,6 +50,13 @@ void arch_set_pc(void *context, uint64_t pc)
 	uc->uc_mcontext.pc = pc;
 }
 
+void (*const arch_hit_stub)(void) = NULL;
+
+bool arch_hit_prepare(void)
+{
+	return false;
+}
+
 const uint8_t arch_code_unit = 4;
 const uint8_t arch_breakpoint[] = { 0x00, 0x00, 0x20, 0xd4 }; /* brk #0 */
 

@@ -18,6 +18,7 @@ const struct isa isa_x86_64 = {
 	.site = x86_site,
 	.emit_common = x86_emit_common,
 	.emit = x86_emit,
+	.emit_hit = x86_emit_hit,
 	.patch = x86_patch,
 	.argument = x86_argument,
 	.result = x86_result,

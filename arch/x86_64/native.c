@@ -2,6 +2,7 @@
 /* The half of the port that runs. */
 #define _GNU_SOURCE 1
 #include "x86.h"
+#include <cpuid.h>
 #include <errno.h>
 #include <ucontext.h>
 
@@ -51,6 +52,26 @@ void arch_set_pc(void *context, uint64_t pc)
 
 	uc->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
 }
+
+/* ---- places inside functions: hit.S ---- */
+
+extern uint32_t hit_mask;
+uint32_t hit_mask; /* state components that the stub keeps: x87, SSE, AVX, MPX, AVX-512 */
+void hit_stub(void);
+void (*const arch_hit_stub)(void) = hit_stub;
+
+bool arch_hit_prepare(void)
+{
+	uint32_t a, b, c, d;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+		return false;
+	__asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+	hit_mask = a & 0xff;
+	return true;
+}
+
+/* ---- replacing code ---- */
 
 const uint8_t arch_code_unit = 1;
 const uint8_t arch_breakpoint[] = { 0xcc };

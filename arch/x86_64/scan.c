@@ -694,8 +694,23 @@ static void find_tables(struct scanner *s, size_t index)
 	}
 }
 
+/* A function and the places inside it share their jumps and their tables. */
+static void join_places(struct scanner *s)
+{
+	const struct isa_func *funcs = s->module->funcs;
+	size_t n = s->module->nfuncs;
+
+	for (size_t i = 1; i < n; i++)
+		if (funcs[i].inside)
+			s->scan->funcs[i].facts |= s->scan->funcs[i - 1].facts & FACT_SWITCHES;
+	for (size_t i = n; i-- > 1;)
+		if (funcs[i].inside)
+			s->scan->funcs[i - 1].facts |= s->scan->funcs[i].facts & FACT_SWITCHES;
+}
+
 static void find_all_tables(struct scanner *s)
 {
+	join_places(s);
 	s->ntables = 0;
 	for (size_t i = 0; i < s->module->nfuncs; i++) {
 		if (s->scan->funcs[i].facts & FACT_SWITCHES)

@@ -480,10 +480,12 @@ static void settle_own(const struct isa_module *module, size_t index)
 	const struct isa_func *func = &module->funcs[index];
 	struct x86_func *state = state_of(module, index);
 
-	if (func->anonymous && x86_scan_jumped_to(module, index)) {
+	bool is_entry = !func->inside; /* else it may be jumped to, and from its own code */
+
+	if (is_entry && func->anonymous && x86_scan_jumped_to(module, index)) {
 		refuse(state, REASON_FRAGMENT);
 		state->hop_len = 0;
-	} else if (state->facts & FACT_LOOPS) {
+	} else if (is_entry && state->facts & FACT_LOOPS) {
 		refuse(state, REASON_LOOP_TO_ENTRY);
 		state->hop_len = 0;
 	} else if (state->choice != SITE_REFUSED && !undisturbed(state, state->len)) {

@@ -62,6 +62,7 @@ uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	struct isa_common *common, struct isa_range *ranges);
 int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour);
 int x86_patch(const struct isa_emit *in, struct isa_patch patches[2]);
+int x86_emit_hit(const struct isa_emit *in, uint64_t stub, uint64_t record, uint8_t *out);
 /* cie.c */
 size_t x86_cie(enum isa_cie which, uint64_t root, uint8_t *out, size_t room);
 

@@ -233,6 +233,57 @@ FTR_API int ftr_skip(struct ftr_call *call);
 /* What errno shall be in the caller's thread after the call; for ftr_skip() and return handlers. */
 FTR_API void ftr_set_errno(struct ftr_call *call, int error);
 
+/* ---- static probes (USDT) ---- */
+
+/*
+ * Probes that a program or library declares itself, with the macros of sys/sdt.h: a nop in its code
+ * and a note that says where its arguments are. `ftr-report --list-usdt FILE` lists them.
+ */
+struct ftr_usdt;     /* an attachment */
+struct ftr_usdt_hit; /* valid until the handler returns, in this thread only */
+
+struct ftr_usdt_probe {
+	const char *provider;
+	const char *name;
+	const char *module; /* path */
+	const void *address; /* of the nop */
+	unsigned arguments; /* how many it has */
+};
+
+/* As ftr_handler: it must return, may call anything that the code at the probe could, and does not
+ * see what it causes itself. All registers are kept, vectors included, and errno. */
+typedef void ftr_usdt_handler(struct ftr_usdt_hit *hit, void *data);
+
+/*
+ * Call @handler whenever one of the static probes runs. @provider, @name and @module (file name or
+ * path) are globs; NULL: any. Their semaphores are raised until ftr_usdt_detach(): programs that
+ * look at them prepare arguments only then. Modules stay loaded.
+ *
+ * Returns the number of places, which may be more than one for a name, with *@usdt; all or none.
+ * -EINVAL: bad arguments; -ENOENT: there is no such probe; -ENOTSUP: one of them cannot be patched
+ * without harm; -ERANGE: no free memory near enough; -EBUSY, -EPERM, -ENOMEM as ftr_attach();
+ * -ENOSYS: not on this CPU.
+ */
+FTR_API int ftr_usdt_attach(const char *provider, const char *name, const char *module,
+	ftr_usdt_handler *handler, void *data, struct ftr_usdt **usdt);
+
+/*
+ * When it returns, the handler runs in no other thread and will not begin; @usdt is gone, and the
+ * code of probes that nobody else watches is what it was. From a handler it does not wait for other
+ * threads. 0; -EBUSY, -EPERM as above: the handler is silent, but the code stays patched.
+ */
+FTR_API int ftr_usdt_detach(struct ftr_usdt *usdt);
+
+/* Which probe it is. Valid as long as the process runs. */
+FTR_API const struct ftr_usdt_probe *ftr_usdt_probe(const struct ftr_usdt_hit *hit);
+
+/*
+ * Argument @n (from 0), sign- or zero-extended as the probe declares it. 0; -ENOENT: it has fewer;
+ * -ENOTSUP: it is a floating-point number, or described in a way that is not known; -EFAULT: it is
+ * in memory that cannot be read.
+ */
+FTR_API int ftr_usdt_argument(const struct ftr_usdt_hit *hit, unsigned n, int64_t *value);
+
 /* The library's version, "0.1.0"; a constant string. */
 FTR_API const char *ftr_version(void);
 
