@@ -44,6 +44,12 @@ if(NOT FTR_FUZZ)
     add_test(NAME unit/${name} COMMAND ${name} --jobs 1 --verbose)
     set_tests_properties(unit/${name} PROPERTIES LABELS unit TIMEOUT 300)
   endforeach()
+  if(FTR_FULL_TESTS AND TARGET test_live)
+    add_test(NAME toggles
+      COMMAND test_live --jobs 1 --verbose --filter live/callers_at_full_speed)
+    set_tests_properties(toggles PROPERTIES LABELS toggles TIMEOUT 7200
+      ENVIRONMENT FTR_TOGGLES=100000)
+  endif()
 endif()
 
 # Fuzzers: clang's libFuzzer, else a driver of our own that mutates the inputs it is given. They

