@@ -456,6 +456,11 @@ extern const unsigned arch_saved_return;
 #define ARCH_ALIGNS_STACK
 #endif
 
+/* Of what a signal has interrupted, by its ucontext_t: where it goes on, and the stack pointer. */
+#define ARCH_CONTEXT_SIZE 1024 /* how much of a ucontext_t these look at, at most */
+uint64_t arch_pc(const void *context);
+uint64_t arch_sp(const void *context);
+
 /* In a SIGTRAP handler, with its ucontext_t: the address of the breakpoint; and where to go on. */
 uint64_t arch_trap_site(const void *context);
 void arch_set_pc(void *context, uint64_t pc);

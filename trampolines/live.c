@@ -39,8 +39,6 @@
 #define MEMBARRIER_REGISTER_SYNC_CORE (1 << 6)
 
 #define LIVE_PAGE (1u << 16) /* a multiple of every page size */
-/* Blocked by a thread that waits for its turn: not what the one whose turn it is asks for. */
-#define SIGNALS_WAITING (~(SIGNAL_BIT(SIGTRAP) | SIGNAL_BIT(SIGNAL_ASK)))
 #define TRIES_MAX 50
 #define WAIT_US	  2000 /* how long a thread sleeps at a breakpoint before it tries again */
 #define PAUSE_US  200  /* between tries, times their number */
@@ -120,7 +118,8 @@ static void live_unlock(void)
  */
 static int sync_cores(struct live_table *t)
 {
-	struct threads all = { .arena = t->threads.arena, .strict = t->threads.strict };
+	struct threads all = { .arena = t->threads.arena, .mem = t->threads.mem,
+		.strict = t->threads.strict };
 	long err = sys_call(SYS_membarrier, MEMBARRIER_SYNC_CORE, 0, 0);
 
 	if (err == -EPERM && !sys_call(SYS_membarrier, MEMBARRIER_REGISTER_SYNC_CORE, 0, 0))
@@ -292,7 +291,7 @@ static bool live_orphaned(void)
 	return !__atomic_load_n(&live.wiped->pid, __ATOMIC_ACQUIRE);
 }
 
-void live_wait(uint64_t site)
+void live_wait(uint64_t site, const void *context)
 {
 	uint32_t changes = __atomic_load_n(&live.changes, __ATOMIC_SEQ_CST);
 
@@ -301,7 +300,7 @@ void live_wait(uint64_t site)
 			live_adopt();
 		live_unlock();
 	} else if (!live.strict && live_replaces(site)) {
-		threads_sleep(&live.changes, changes, WAIT_US);
+		threads_sleep_in(context, &live.changes, changes, WAIT_US);
 	}
 }
 
@@ -309,7 +308,7 @@ void live_wait(uint64_t site)
 
 static void live_leave(uint64_t mask)
 {
-	signals_block(SIGNALS_WAITING);
+	signals_block(~LIVE_SIGNALS);
 	live_unlock();
 	signals_block(mask);
 }
@@ -324,7 +323,7 @@ static int live_enter(uint64_t *mask)
 
 	if (err)
 		return err;
-	*mask = signals_block(SIGNALS_WAITING);
+	*mask = signals_block(~LIVE_SIGNALS);
 	live_lock();
 	signals_block(SIGNALS_ALL);
 	if (live_orphaned())
@@ -491,7 +490,7 @@ bool live_busy(const struct code_range *ranges, size_t n)
 void live_release(void)
 {
 	struct arena arena = { 0 };
-	struct threads threads = { .arena = &arena };
+	struct threads threads = { .arena = &arena, .mem = -1 };
 	uint64_t mask;
 
 	if (live_enter(&mask))

@@ -9,6 +9,11 @@
 
 #include "patch.h"
 #include "threads.h"
+#include <signal.h>
+
+/* What a thread must not block while it waits for another one that may be in these functions: it
+ * could not be examined. As a mask of rt_sigprocmask(2). */
+#define LIVE_SIGNALS (1ull << (SIGTRAP - 1) | 1ull << (SIGNAL_ASK - 1))
 
 /*
  * Store @n patches (sorted, not overlapping, in readable memory) over code that any thread may be
@@ -46,6 +51,6 @@ void live_release(void);
 /* For the SIGTRAP handler: is the breakpoint at @site one of ours, be it gone by now? Sleep while
  * it is there, but not for long. */
 bool live_owns(uint64_t site);
-void live_wait(uint64_t site);
+void live_wait(uint64_t site, const void *context);
 
 #endif

@@ -38,13 +38,23 @@
 
 /* ---- sleeping ---- */
 
-void threads_sleep(const uint32_t *word, uint32_t value, unsigned microseconds)
+static const char in_handler; /* its address marks a futex call from a handler of ours */
+
+/* FUTEX_WAIT does not look at its last two arguments. */
+void threads_sleep_in(const void *context, const uint32_t *word, uint32_t value,
+	unsigned microseconds)
 {
 	const struct {
 		int64_t s, ns;
 	} timeout = { 0, microseconds * 1000ll };
 
-	sys_call(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, microseconds ? &timeout : NULL);
+	sys_call(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, microseconds ? &timeout : NULL,
+		context, context ? &in_handler : NULL);
+}
+
+void threads_sleep(const uint32_t *word, uint32_t value, unsigned microseconds)
+{
+	threads_sleep_in(NULL, word, value, microseconds);
 }
 
 void threads_wake(uint32_t *word)
@@ -168,7 +178,7 @@ static void on_question(int signal, siginfo_t *info, void *context)
 	}
 	restart_call(info, context);
 	while (__atomic_load_n(&hold.question, __ATOMIC_SEQ_CST) == question)
-		threads_sleep(&hold.question, question, 0);
+		threads_sleep_in(context, &hold.question, question, 0);
 }
 
 /* @w: where it was seen last. */
@@ -505,14 +515,35 @@ static bool lends_its_memory(const struct where *w)
 	return w->number == SYS_clone || w->number == SYS_clone3;
 }
 
-/* Judge a thread that sleeps. -EAGAIN: it has moved meanwhile. */
-static int judge(struct threads *t, int tid, const struct where *w)
+/*
+ * Where a thread goes on, whose last two arguments of a futex call say that it is in a handler of
+ * ours: where it was interrupted. In between is nothing but the signal frame, which has parts that
+ * the kernel does not write, and frames of ours; what an earlier signal frame has left there may
+ * look like anything.
+ */
+static void leave_handler(const struct threads *t, struct where *w)
 {
-	uint64_t pc = w->state[WHERE_PC];
-	bool is_inside = pc && may_be_inside(t, pc, w->state[WHERE_SP]);
-	struct where now;
-	int err = where_is(tid, &now);
+	uint64_t context[ARCH_CONTEXT_SIZE / 8];
 
+	if (w->number != SYS_futex || w->state[5] != (uint64_t)&in_handler
+		|| sys_call(SYS_pread64, t->mem, context, sizeof(context), w->state[4])
+			!= sizeof(context))
+		return;
+	w->state[WHERE_PC] = arch_pc(context);
+	w->state[WHERE_SP] = arch_sp(context);
+}
+
+/* Judge a thread that sleeps. -EAGAIN: it has moved meanwhile. */
+static int judge(struct threads *t, int tid, struct where *w)
+{
+	struct where now;
+	bool is_inside;
+	int err;
+
+	leave_handler(t, w);
+	is_inside = w->state[WHERE_PC]
+		&& may_be_inside(t, w->state[WHERE_PC], w->state[WHERE_SP]);
+	err = where_is(tid, &now);
 	if (err)
 		return err;
 	if (!str_eq(now.line, w->line))

@@ -66,6 +66,11 @@ void threads_let_go(struct threads *threads);
 /* Sleep while *@word is @value, at most so long (0: no limit); wake all who do, with another value. */
 void threads_sleep(const uint32_t *word, uint32_t value, unsigned microseconds);
 void threads_wake(uint32_t *word);
+
+/* The same in a signal handler, with its ucontext_t: threads_outside() judges the thread by what the
+ * signal has interrupted. */
+void threads_sleep_in(const void *context, const uint32_t *word, uint32_t value,
+	unsigned microseconds);
 void threads_pause(unsigned microseconds);
 
 #endif

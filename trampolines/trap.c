@@ -76,7 +76,7 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	} else if (executed && live_owns(site)) {
 		/* First: who looks at this thread must not find it behind the breakpoint. */
 		arch_set_pc(context, site);
-		live_wait(site);
+		live_wait(site, context);
 	} else {
 		signal_pass_on(&traps.program, signal, info, context);
 	}

@@ -49,6 +49,16 @@ uint64_t arch_trap_site(const void *context)
 	return uc->uc_mcontext.gp_regs[PT_NIP];
 }
 
+uint64_t arch_pc(const void *context)
+{
+	return ((const ucontext_t *)context)->uc_mcontext.gp_regs[PT_NIP];
+}
+
+uint64_t arch_sp(const void *context)
+{
+	return ((const ucontext_t *)context)->uc_mcontext.gp_regs[PT_R1];
+}
+
 void arch_set_pc(void *context, uint64_t pc)
 {
 	ucontext_t *uc = context;

@@ -46,6 +46,16 @@ uint64_t arch_trap_site(const void *context)
 	return (uint64_t)uc->uc_mcontext.gregs[REG_RIP] - 1; /* behind the int3 */
 }
 
+uint64_t arch_pc(const void *context)
+{
+	return (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+}
+
+uint64_t arch_sp(const void *context)
+{
+	return (uint64_t)((const ucontext_t *)context)->uc_mcontext.gregs[REG_RSP];
+}
+
 void arch_set_pc(void *context, uint64_t pc)
 {
 	ucontext_t *uc = context;

@@ -83,6 +83,21 @@ static void *caller(void *arg)
 	return NULL;
 }
 
+/* What earlier calls and signals leave on a stack may look like an address inside. */
+__attribute__((noinline)) static void leave_rubbish(void)
+{
+	volatile uint64_t below[4096];
+
+	for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++)
+		below[i] = (uint64_t)victim + 3;
+}
+
+static void *rubbish_then_caller(void *arg)
+{
+	leave_rubbish();
+	return caller(arg);
+}
+
 /* Replace @n times and put back; each time what this thread sees is exact. */
 static void toggle(unsigned long n)
 {
@@ -256,6 +271,15 @@ Test(live, callers_that_block_signals)
 
 	cr_assert(!pthread_create(&thread, NULL, deaf_caller, NULL));
 	with_callers(toggle, toggles(20));
+	pthread_join(thread, NULL);
+}
+
+Test(live, callers_with_rubbish_below_their_stack)
+{
+	pthread_t thread;
+
+	cr_assert(!pthread_create(&thread, NULL, rubbish_then_caller, NULL));
+	with_callers(toggle, 5);
 	pthread_join(thread, NULL);
 }
 
