@@ -205,7 +205,8 @@ static int set_func(struct isa_func *func, const struct symbol *s, struct arena 
 
 	*func = (struct isa_func){ .start = s->start, .end = s->end, .limit = s->limit,
 		.rows = n > 0 ? rows : NULL, .nrows = n > 0 ? (uint32_t)n : 0,
-		.anonymous = !s->name, .inside = s->inside, .local = s->local, .keeps = symbols_keeps_return(s) };
+		.anonymous = !s->name, .inside = s->inside, .local = s->local,
+		.keeps = symbols_keeps_return(s) };
 	return n < 0 ? (int)n : 0;
 }
 

@@ -53,7 +53,7 @@ EXPORTED const char *ftr_error(void)
 /* ---- one at a time ---- */
 
 /*
- * The lock, with all but SIGTRAP blocked and nothing recorded on this thread: what is called from
+ * The lock, with all but LIVE_SIGNALS blocked and nothing recorded on this thread: what is called from
  * here is nobody's business. A holder that is not in this process (it forked away) has lost it.
  * Where system calls may be forbidden, none is made.
  */
@@ -81,7 +81,7 @@ static void let_go(void)
 
 static void lock(struct quiet *q)
 {
-	uint64_t all = ~(1ull << (SIGTRAP - 1));
+	uint64_t all = ~LIVE_SIGNALS;
 
 	q->sealed = shadow_hooks.sealed;
 	q->paused = false;

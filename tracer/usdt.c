@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE 1
 #include "../arch/mem.h"
+#include "probe.h"
 #include "session.h"
 #include "stap.h"
 #include "../arch/sys.h"
@@ -806,6 +807,27 @@ static int attach(struct search *s, const struct usdt_hook *hook)
 	return err;
 }
 
+static int fail(int err)
+{
+	static const struct {
+		int err;
+		const char *why;
+	} reasons[] = {
+		{ -ENOENT, "no loaded module has such a static probe" },
+		{ -ENOTSUP, "a static probe has no room for a jump, or its code is not that of the file" },
+		{ -ERANGE, "there is no free memory near enough to the static probes" },
+		{ -EBUSY, "a thread does not leave the code at a static probe" },
+		{ -ENOSYS, "static probes cannot be attached to on this CPU" },
+		{ -EINVAL, "no handler, or no such attachment" },
+	};
+	const char *why = "static probes: no memory, or the system does not allow it";
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].err == err)
+			why = reasons[i].why;
+	return probe_fail(err, "%s", why);
+}
+
 EXPORTED int ftr_usdt_attach(const char *provider, const char *name, const char *module,
 	ftr_usdt_handler *handler, void *data, struct ftr_usdt **attachment)
 {
@@ -815,10 +837,10 @@ EXPORTED int ftr_usdt_attach(const char *provider, const char *name, const char 
 	int err = handler && attachment ? prepare() : -EINVAL;
 
 	if (err)
-		return err;
+		return fail(err);
 	u = arena_alloc(&arena, sizeof(*u));
 	if (!u)
-		return -ENOMEM;
+		return fail(-ENOMEM);
 	u->arena = arena;
 	s.result = u;
 	lock();
@@ -834,7 +856,7 @@ EXPORTED int ftr_usdt_attach(const char *provider, const char *name, const char 
 	if (!err)
 		return (int)u->n;
 	free_attachment(u, true);
-	return err;
+	return fail(err);
 }
 
 static bool unlink_attachment(struct ftr_usdt *u)
@@ -862,11 +884,11 @@ EXPORTED int ftr_usdt_detach(struct ftr_usdt *u)
 	int err;
 
 	if (!u || !usdt.wiped)
-		return -EINVAL;
+		return fail(-EINVAL);
 	lock();
 	if (!unlink_attachment(u)) {
 		unlock();
-		return -EINVAL;
+		return fail(-EINVAL);
 	}
 	raise_semaphores(u, (uint16_t)-1);
 	take_hooks(u);
@@ -878,5 +900,5 @@ EXPORTED int ftr_usdt_detach(struct ftr_usdt *u)
 	sweep();
 	unlock();
 	free_attachment(u, !err);
-	return err;
+	return err ? fail(err) : 0;
 }

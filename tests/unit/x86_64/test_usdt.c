@@ -241,6 +241,7 @@ Test(usdt, errors, .init = begin)
 	struct ftr_usdt *u;
 
 	cr_assert_eq(ftr_usdt_attach("ftrtest", "none", NULL, note, &seen, &u), -ENOENT);
+	cr_assert_str_eq(ftr_error(), "no loaded module has such a static probe");
 	cr_assert_eq(ftr_usdt_attach("ftrtest", NULL, "no*module", note, &seen, &u), -ENOENT);
 	cr_assert_eq(ftr_usdt_attach(NULL, NULL, NULL, NULL, &seen, &u), -EINVAL);
 	cr_assert_eq(ftr_usdt_detach(NULL), -EINVAL);
