@@ -14,8 +14,24 @@ parallel_setup_cost = 0
 parallel_tuple_cost = 0
 min_parallel_table_scan_size = 0
 END
-trap 'pg_ctl -m immediate -s stop >/dev/null 2>&1 || :' EXIT
-pg_ctl -w -s -l log start
+server() { # starts one and waits until it serves; pg_ctl would give it a session of its own
+	rm -f log
+	mkfifo log
+	postgres >log 2>&1 &
+	pid=$!
+	exec 3<log
+	while read -r line <&3; do
+		case $line in *'ready to accept connections'*)
+			cat <&3 >/dev/null &
+			return
+			;;
+		esac
+	done
+	echo 'the server did not start'
+	exit 1
+}
+trap 'kill -QUIT $pid 2>/dev/null || :' EXIT
+server
 pgbench -i -q -s 1 2>/dev/null
 transactions=250
 load() { pgbench -n --random-seed=7 "$@" 2>&1 | grep -E 'processed|failed'; }
@@ -63,8 +79,10 @@ copy (select * from t order by id limit 2) to stdout;
 END
 sql -c "set jit = ${JIT:-off}; set jit_above_cost = 0; select sum(id * 2) from t where value > 50"
 pg_dump -t t | grep -v '^--\|^\\' | sha256sum
-pg_ctl -m immediate -s stop
-pg_ctl -w -s -l log start
+kill -QUIT $pid
+wait $pid && echo 'stopped at once'
+server
 check
-pg_ctl -m fast -s stop && echo 'ended'
+kill -INT $pid
+wait $pid && echo 'ended'
 rm -rf db log
