@@ -235,6 +235,10 @@ static bool can_move(const struct ppc_insn *insn, const uint8_t *code)
 	return ppc_relocate(code, insn->len, 0x40000000, 0x40000000, copy, &ends) >= 0;
 }
 
+/* The loader's entry for lazy binding: ELFv2 ABI, 4.2.5.3, what is wanted in r0 and r11. It jumps to
+ * the function that it finds. */
+#define RESOLVER_IN (1ull << R0 | 1ull << R11)
+
 void ppc_site_probe(const struct isa_module *module, size_t index, struct ppc_func *func)
 {
 	const struct isa_func *self = &module->funcs[index];
@@ -259,6 +263,8 @@ void ppc_site_probe(const struct isa_module *module, size_t index, struct ppc_fu
 		func->facts |= FACT_READS_RETURN;
 	if (self->anonymous && is_stub(&code))
 		refuse(func, REASON_FRAGMENT);
+	else if (self->anonymous && (func->in & RESOLVER_IN) == RESOLVER_IN)
+		refuse(func, REASON_RESOLVER);
 	else if (is_restorer(&code))
 		refuse(func, REASON_SIGNAL_FRAME);
 	else if (!insn.word)

@@ -67,6 +67,11 @@ static const struct row {
 	{ "a stub that saves nothing", { 0x3d820001, 0xe98c0008, 0x7d8903a6, 0x4e800420 },
 		{ { 0, 4, 0, true } }, 0, SITE_REFUSED, REASON_FRAGMENT, 0, 4 },
 
+	/* stdu r1,-96(r1); mr r3,r11; sldi r4,r0,1; mflr r0; bl .; mtctr r3; bctr */
+	{ "lazy binding", { 0xf821ffa1, 0x7d635b78, 0x78040fa4, 0x7c0802a6, 0x48000101, 0x7c6903a6,
+				0x4e800420 },
+		{ { 0, 7, 0, true } }, 0, SITE_REFUSED, REASON_RESOLVER, 0, 4, false, true },
+
 	/* mflr r3; blr */
 	{ "asks for its return address", { 0x7c6802a6, 0x4e800020 }, { { 0, 2 } }, 0, SITE_ONE,
 		REASON_READS_RETURN, 0, 4, true },
