@@ -237,7 +237,7 @@ struct ftr_call {
 	uint64_t regs[24];  /* the port's general registers; loaded when the call goes on */
 	void *visit;	    /* rethook/hook.c's */
 	uint8_t *vectors;   /* where vector registers are; NULL: in the registers */
-	bool spilled[2];    /* the port's: which of them have been brought to `spill` */
+	uint8_t spilled;    /* the port's: which of them have been brought to `spill`; 0: none */
 	bool returning;	    /* it is a return; else an entry */
 	bool answered;	    /* results are in `result`: the function may be skipped */
 	struct {
@@ -437,7 +437,19 @@ extern const struct isa isa_powerpc;
 extern const struct isa *const arch_isa;
 
 uint64_t arch_clock(void);	   /* the counter that detours read */
-uintptr_t arch_thread_pointer(void); /* what tls offsets count from */
+
+/* What tls offsets count from. */
+#if defined(__x86_64__)
+static inline uintptr_t arch_thread_pointer(void)
+{
+	uintptr_t tp;
+
+	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* psABI: the first word of the TCB is its address */
+	return tp;
+}
+#else
+uintptr_t arch_thread_pointer(void);
+#endif
 
 /*
  * A call's return address lies in memory at its slot all the time (x86), so that a slot that holds
@@ -530,7 +542,8 @@ void *arch_call_argument(struct ftr_call *call, struct isa_place place);
 void *arch_call_result(struct ftr_call *call, struct isa_place place);
 
 /* What was written there becomes the registers' contents. With @skip call->result becomes the
- * function's result. In arch_call_vectors() when it is in use; the last thing there. */
+ * function's result. In arch_call_vectors() when it is in use; the last thing there. Else not
+ * needed when nothing is spilled. */
 void arch_call_finish(struct ftr_call *call, bool skip);
 
 /* Does a return point begin here? @code is readable. */

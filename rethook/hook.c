@@ -13,6 +13,9 @@
 #define PLACE_NO  0xff
 #define NO_SLOT	  (~0ull)
 
+/* What a signal handler may look at between two stores is stored in this order. */
+#define ORDERED(word) (*(volatile __typeof__(word) *)&(word))
+
 /* flags of a parked entry: it is counted already (shadow.c's claimed and accounted) */
 #define PARKED_FLAGS 9
 
@@ -47,7 +50,7 @@ static uint64_t states_count(const struct shadow_thread *t)
 	return (shadow_root.mask + 8) / 8 + room / sizeof(struct shadow_entry);
 }
 
-static bool prepare_states(struct shadow_thread *t, bool large)
+__attribute__((noinline)) static bool prepare_states(struct shadow_thread *t, bool large)
 {
 	struct hook_state *none = NULL;
 	void *states;
@@ -78,28 +81,29 @@ void hook_seal(void)
 }
 
 /* The state of entry @e of @t; NULL: there is no memory for it. */
-static struct hook_state *state_of(struct shadow_thread *t, const struct shadow_entry *e, bool large)
+static inline struct hook_state *state_of(struct shadow_thread *t, const struct shadow_entry *e,
+	bool large)
 {
 	uint64_t index;
 
-	if (!prepare_states(t, large))
+	if (!t->states[large] && !prepare_states(t, large))
 		return NULL;
 	if (in_mirror(t, e))
-		index = ((uint64_t)e - t->node.mirror) / (shadow_root.scale * 8);
+		index = (e->slot & shadow_root.mask) / 8;
 	else
 		index = (shadow_root.mask + 8) / 8
 			+ ((uint64_t)e - t->node.overflow) / sizeof(*e);
 	return (struct hook_state *)((uint64_t)t->states[large] + index * STATE_SIZE(large));
 }
 
-static struct hook_state *state_kept(struct shadow_thread *t, const struct shadow_entry *e)
+static inline struct hook_state *state_kept(struct shadow_thread *t, const struct shadow_entry *e)
 {
 	return state_of(t, e, e->flags & SHADOW_LARGE);
 }
 
 /* ---- how many calls are open ---- */
 
-static struct func_record *record_of(const struct shadow_thread *t, uint32_t id)
+static inline struct func_record *record_of(const struct shadow_thread *t, uint32_t id)
 {
 	struct func_record *records = shadow_records_of(t);
 
@@ -107,7 +111,7 @@ static struct func_record *record_of(const struct shadow_thread *t, uint32_t id)
 }
 
 /* Without times detours do not tell. */
-static void count_open(const struct shadow_thread *t, uint32_t id, int by)
+static inline void count_open(const struct shadow_thread *t, uint32_t id, int by)
 {
 	struct func_record *r = shadow_timed() ? NULL : record_of(t, id);
 
@@ -225,43 +229,46 @@ void hook_forget_all(struct shadow_thread *t)
  * Calls newer than @slot on its own stack have been left, by a longjmp out of a signal handler. A
  * signal handler on a stack of its own leaves nobody.
  */
-static void drop_left(struct shadow_thread *t, uint64_t slot)
+__attribute__((noinline)) static uint32_t drop_left(struct shadow_thread *t, uint64_t slot)
 {
 	while (t->nactive) {
 		uint64_t newest = t->active[t->nactive - 1].slot;
 
 		if (newest >= slot || shadow_hooks.sealed || shadow_on_other_stack(newest, slot))
-			return;
+			break;
 		t->active[t->nactive - 1].serial = 0;
 		t->nactive--;
 	}
+	return t->nactive;
 }
 
-/* Room on the thread's list. A signal handler in between leaves the list as it was. */
-static bool activate(struct hook_visit *v, uint64_t slot)
+/*
+ * Room on the thread's list. A signal handler in between takes the same place, and leaves the list
+ * as it was.
+ */
+static inline bool activate(struct hook_visit *v, uint64_t slot)
 {
 	struct shadow_thread *t = v->thread;
-	uint32_t n;
+	struct hook_activation *a;
+	uint32_t n = t->nactive;
 
-	if (t->nactive)
-		drop_left(t, slot);
-	n = t->nactive;
+	if (n)
+		n = drop_left(t, slot);
 	if (n == HOOK_ACTIVE_MAX)
 		return false;
+	a = &t->active[n];
 	v->depth = n;
-	v->active = &t->active[n];
-	v->active->slot = slot;
-	__atomic_store_n(&t->nactive, n + 1, __ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	v->active->slot = slot;
+	v->active = a;
+	ORDERED(a->slot) = slot;
+	ORDERED(t->nactive) = n + 1;
+	ORDERED(a->slot) = slot;
 	return true;
 }
 
-static void deactivate(struct hook_visit *v)
+static inline void deactivate(const struct hook_visit *v)
 {
-	v->active->slot = NO_SLOT;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	v->thread->nactive = v->depth;
+	ORDERED(v->active->slot) = NO_SLOT;
+	ORDERED(v->thread->nactive) = v->depth;
 }
 
 /* Does a handler of the hook run in this thread? */
@@ -294,14 +301,20 @@ bool hook_in_handler(void)
 
 int *__errno_location(void) __attribute__((weak, const));
 
-/* Thread-local at a fixed offset; the function itself may be hooked. */
-static int *errno_of_thread(void)
-{
-	static int64_t offset;
+/* Thread-local at a fixed offset from the thread pointer; the function itself may be hooked. */
+static int64_t errno_offset; /* 0: the C library has none */
 
-	if (!offset && __errno_location)
-		offset = (int64_t)((uint64_t)__errno_location() - arch_thread_pointer());
-	return offset ? (int *)(arch_thread_pointer() + (uint64_t)offset) : NULL;
+static void find_errno(void)
+{
+	if (__errno_location)
+		errno_offset = (int64_t)((uint64_t)__errno_location() - arch_thread_pointer());
+}
+
+static inline int *errno_of_thread(void)
+{
+	static int nowhere;
+
+	return errno_offset ? (int *)(arch_thread_pointer() + (uint64_t)errno_offset) : &nowhere;
 }
 
 /* ---- lists ---- */
@@ -344,7 +357,7 @@ struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 	if (!used) {
 		arch_call_prepare();
 		rcu_prepare();
-		errno_of_thread();
+		find_errno();
 		used = true;
 	}
 	if (list)
@@ -378,20 +391,19 @@ bool hook_uses_vectors(ftr_handler *code)
  * Copy what there is to call into @v; it is known to run from before the section's end on.
  * hook_running() looks later.
  */
-static void take(struct hook_visit *v, const struct hook *h, uint32_t index, ftr_handler *handler)
+static inline void take(struct hook_visit *v, const struct hook *h, uint32_t index,
+	ftr_handler *handler)
 {
 	v->index = index;
 	v->serial = h->serial;
 	v->handler = handler;
 	v->data = h->data;
-	v->word = &v->scratch;
 	v->scratch = 0;
-	if (v->state && h->place != PLACE_NO)
-		v->word = &v->state->words[h->place];
+	v->word = v->state && h->place != PLACE_NO ? &v->state->words[h->place] : &v->scratch;
 	__atomic_store_n(&v->active->serial, h->serial, __ATOMIC_RELAXED);
 }
 
-/* Where the hook is that was taken last; in lists as they change. */
+/* Behind the hook that was taken last; lists change. */
 static uint32_t behind_last(const struct hook_visit *v, const struct hook_list *list)
 {
 	uint32_t i = v->index;
@@ -403,10 +415,10 @@ static uint32_t behind_last(const struct hook_visit *v, const struct hook_list *
 	return i;
 }
 
-static void begin_state(struct ftr_call *call, struct hook_visit *v, const struct hook_list *list)
+__attribute__((noinline)) static void begin_state(struct ftr_call *call, struct hook_visit *v,
+	bool large)
 {
 	struct shadow_thread *t = v->thread;
-	bool large = list->places > SMALL_PLACES;
 	struct shadow_entry *e = mirror_find(&t->node, call->frame.slot);
 
 	v->state = e ? state_of(t, e, large) : NULL;
@@ -414,21 +426,20 @@ static void begin_state(struct ftr_call *call, struct hook_visit *v, const struc
 		shadow_hooks.lost_call();
 		return;
 	}
-	v->state->info = call->frame.info;
+	v->state->info = v->info;
 	v->state->limit = v->limit;
 	v->state->seen = 0;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	e->flags |= SHADOW_HOOKED | (large ? SHADOW_LARGE : 0);
-	count_open(t, call->frame.info->id, 1);
+	ORDERED(e->flags) = e->flags | SHADOW_HOOKED | (large ? SHADOW_LARGE : 0);
+	count_open(t, v->info->id, 1);
 }
 
-static bool is_for(const struct hook_visit *v, const struct hook *h)
+static inline bool is_for(const struct hook_visit *v, const struct hook *h)
 {
 	return (!h->thread || h->thread == v->thread->tid) && !(v->depth && is_blind(v, h->serial));
 }
 
 /* The hook sees the entry. */
-static void see(struct hook_visit *v, const struct hook *h)
+static inline void see(struct hook_visit *v, const struct hook *h)
 {
 	if (!v->state || h->place == PLACE_NO)
 		return;
@@ -436,38 +447,38 @@ static void see(struct hook_visit *v, const struct hook *h)
 	v->state->words[h->place] = 0;
 }
 
-static bool next_entry_in(struct hook_visit *v, const struct hook_list *list)
+/* From hook @i of the list on. */
+static inline bool take_entry(struct hook_visit *v, const struct hook_list *list, uint32_t i)
 {
-	uint32_t i = behind_last(v, list);
+	const struct hook *h = &list->hooks[i], *end = &list->hooks[list->count];
 
-	v->more = false;
-	for (; i < list->count && list->hooks[i].serial <= v->limit; i++) {
-		const struct hook *h = &list->hooks[i];
-
+	for (; h < end && h->serial <= v->limit; h++) {
 		if (!is_for(v, h))
 			continue;
 		see(v, h);
 		if (!h->entry)
 			continue;
-		take(v, h, i, h->entry);
-		v->more = i + 1 < list->count;
+		take(v, h, (uint32_t)(h - list->hooks), h->entry);
+		v->more = h + 1 < end;
 		return true;
 	}
 	return false;
 }
 
-static uint64_t outer_section(const struct hook_visit *v)
+static inline uint64_t outer_section(const struct hook_visit *v)
 {
 	return v->depth ? v->thread->reading : 0;
 }
 
-static const struct hook_list *list_of(const struct hook_visit *v)
+static inline const struct hook_list *list_of(const struct hook_visit *v)
 {
-	return __atomic_load_n(&v->point->list, __ATOMIC_CONSUME);
+	const struct hook_point *point = (const struct hook_point *)v->info->point;
+
+	return __atomic_load_n(&point->list, __ATOMIC_CONSUME);
 }
 
 /* The first entry handler. */
-static bool first_entry(struct ftr_call *call, struct hook_visit *v, bool returns)
+static inline bool first_entry(struct ftr_call *call, struct hook_visit *v, bool returns)
 {
 	uint64_t outer = outer_section(v);
 	const struct hook_list *list;
@@ -479,8 +490,8 @@ static bool first_entry(struct ftr_call *call, struct hook_visit *v, bool return
 		v->limit = list->hooks[list->count - 1].serial;
 		v->vectors = list->vectors;
 		if (returns && list->places)
-			begin_state(call, v, list);
-		found = next_entry_in(v, list);
+			begin_state(call, v, list->places > SMALL_PLACES);
+		found = take_entry(v, list, 0);
 	}
 	rcu_unlock(v->thread, outer);
 	return found;
@@ -495,36 +506,64 @@ static bool next_entry(struct hook_visit *v)
 	rcu_lock(v->thread, outer);
 	list = list_of(v);
 	if (list)
-		found = next_entry_in(v, list);
+		found = take_entry(v, list, behind_last(v, list));
 	rcu_unlock(v->thread, outer);
 	return found;
 }
 
-/* Of those that have seen the entry, the newest one that is older than the last. */
+/* Has it seen the entry, and not the return yet? */
+static inline bool is_awaited(const struct hook_visit *v, const struct hook *h)
+{
+	return h->serial <= v->limit && h->place != PLACE_NO && v->state->seen >> h->place & 1
+		&& !(v->depth && is_blind(v, h->serial));
+}
+
+/* Below hook @i of the list. */
+static inline bool take_return(struct hook_visit *v, const struct hook_list *list, uint32_t i)
+{
+	while (i > 0) {
+		const struct hook *h = &list->hooks[--i];
+
+		if (!is_awaited(v, h))
+			continue;
+		v->state->seen &= ~(1ull << h->place);
+		take(v, h, i, h->ret);
+		v->more = v->state->seen != 0;
+		return true;
+	}
+	return false;
+}
+
+static inline bool first_return(struct hook_visit *v)
+{
+	uint64_t outer = outer_section(v);
+	const struct hook_list *list;
+	bool found = false;
+
+	rcu_lock(v->thread, outer);
+	list = list_of(v);
+	if (list) {
+		v->vectors = list->vectors;
+		found = take_return(v, list, list->count);
+	}
+	rcu_unlock(v->thread, outer);
+	return found;
+}
+
+/* Of the hooks older than the last one. */
 static bool next_return(struct hook_visit *v)
 {
 	uint64_t outer = outer_section(v);
 	const struct hook_list *list;
 	bool found = false;
-	uint32_t i;
 
-	v->more = false;
 	rcu_lock(v->thread, outer);
 	list = list_of(v);
-	v->vectors = list && list->vectors;
-	i = !list ? 0 : v->serial ? behind_last(v, list) : list->count;
-	while (i > 0) {
-		const struct hook *h = &list->hooks[--i];
+	if (list) {
+		uint32_t i = behind_last(v, list);
 
-		if (h->serial > v->limit || (v->serial && h->serial >= v->serial)
-			|| h->place == PLACE_NO || !(v->state->seen >> h->place & 1)
-			|| (v->depth && is_blind(v, h->serial)))
-			continue;
-		v->state->seen &= ~(1ull << h->place);
-		take(v, h, i, h->ret);
-		v->more = v->state->seen != 0;
-		found = true;
-		break;
+		/* All before i are as old as the last one, or older. */
+		found = take_return(v, list, i && list->hooks[i - 1].serial == v->serial ? i - 1 : i);
 	}
 	rcu_unlock(v->thread, outer);
 	return found;
@@ -532,83 +571,84 @@ static bool next_return(struct hook_visit *v)
 
 /* ---- calling them ---- */
 
-static void call_handler(struct ftr_call *call, struct hook_visit *v)
+static inline void call_handler(struct ftr_call *call, struct hook_visit *v)
 {
 	v->handler(call, v->data);
 	__atomic_store_n(&v->active->serial, 0, __ATOMIC_RELEASE);
 }
 
 /* v->handler is a return handler: it and those of older hooks. */
-static void run_returns(struct ftr_call *call)
+static inline void run_returns(struct ftr_call *call)
 {
 	struct hook_visit *v = call->visit;
 
 	do
 		call_handler(call, v);
 	while (v->more && next_return(v));
+	if (call->spilled)
+		arch_call_finish(call, false);
 }
 
-/* The function does not run: those see its return who have seen its entry before. */
+/* The function does not run: those see its return who have seen its entry before, but not who has
+ * skipped it. */
 static void skip(struct ftr_call *call, struct hook_visit *v)
 {
-	if (v->word != &v->scratch) /* not who has skipped it */
+	if (v->word != &v->scratch)
 		v->state->seen &= ~(1ull << (v->word - v->state->words));
 	if (v->state && v->state->seen && next_return(v))
-		run_returns(call);
+		do
+			call_handler(call, v);
+		while (v->more && next_return(v));
+	arch_call_finish(call, true);
 }
 
-static void finish_entry(struct ftr_call *call)
-{
-	struct hook_visit *v = call->visit;
-
-	if (v->skipped)
-		skip(call, v);
-	arch_call_finish(call, v->skipped);
-}
-
-static void run_entries(struct ftr_call *call)
+static inline void run_entries(struct ftr_call *call)
 {
 	struct hook_visit *v = call->visit;
 
 	do
 		call_handler(call, v);
 	while (!v->skipped && v->more && next_entry(v));
-	finish_entry(call);
+	if (v->skipped)
+		skip(call, v);
+	else if (call->spilled)
+		arch_call_finish(call, false);
 }
 
-static void run_returns_finish(struct ftr_call *call)
+static void run_entries_apart(struct ftr_call *call)
+{
+	run_entries(call);
+}
+
+static void run_returns_apart(struct ftr_call *call)
 {
 	run_returns(call);
-	arch_call_finish(call, false);
 }
 
-/* Run handlers, and what follows them, with errno and vectors as they were. */
-static void guarded(struct ftr_call *call, struct hook_visit *v, void (*run)(struct ftr_call *))
+/* Run handlers, with errno and vectors as they were afterwards. */
+static inline void run(struct ftr_call *call, struct hook_visit *v, bool returns)
 {
 	int *error = errno_of_thread();
 
-	if (error)
-		v->saved_errno = *error;
+	v->saved_errno = *error;
 	call->vectors = NULL;
-	call->spilled[0] = call->spilled[1] = false;
+	call->spilled = 0;
 	if (v->vectors)
-		arch_call_vectors(run, call);
+		arch_call_vectors(returns ? run_returns_apart : run_entries_apart, call);
+	else if (returns)
+		run_returns(call);
 	else
-		run(call);
-	if (error)
-		*error = v->saved_errno;
+		run_entries(call);
+	*error = v->saved_errno;
 }
 
-static bool begin_visit(struct ftr_call *call, struct hook_visit *v, struct shadow_thread *t,
+static inline bool begin_visit(struct ftr_call *call, struct hook_visit *v, struct shadow_thread *t,
 	const struct detour_info *info)
 {
-	v->point = (const struct hook_point *)info->point;
+	v->info = info;
 	v->thread = t;
-	v->serial = 0;
-	v->index = 0;
 	v->state = NULL;
 	v->skipped = false;
-	v->info = info;
 	call->visit = v;
 	call->answered = false;
 	call->returning = false;
@@ -618,27 +658,34 @@ static bool begin_visit(struct ftr_call *call, struct hook_visit *v, struct shad
 	return false;
 }
 
-static const struct hook_places *places_of(const struct detour_info *info)
+static inline const struct hook_places *places_of(const struct detour_info *info)
 {
 	return (const struct hook_places *)(info + 1);
 }
 
-static uint64_t place(const struct detour_info *info, int32_t relative)
+static inline uint64_t place(const struct detour_info *info, int32_t relative)
 {
 	return (uint64_t)info + (uint64_t)(int64_t)relative;
 }
 
-static void enter(struct ftr_call *call, const struct detour_info *info, bool has_entry)
+static inline struct shadow_thread *thread_ready(void)
 {
-	struct shadow_thread *t = has_entry ? shadow_self() : shadow_ready();
+	struct shadow_thread *t = shadow_self();
+
+	return t && *t->records ? t : shadow_ready();
+}
+
+static inline void enter(struct ftr_call *call, const struct detour_info *info, bool has_entry)
+{
+	struct shadow_thread *t = has_entry ? shadow_self() : thread_ready();
 	struct hook_visit v;
 
 	if (!t || t->paused || !begin_visit(call, &v, t, info))
 		return;
-	v.ret = *(const uint64_t *)call->frame.slot;
 	v.open = has_entry;
+	v.ret = *(const uint64_t *)call->frame.slot;
 	if (first_entry(call, &v, has_entry))
-		guarded(call, &v, run_entries);
+		run(call, &v, false);
 	deactivate(&v);
 	if (!v.skipped)
 		return;
@@ -648,7 +695,7 @@ static void enter(struct ftr_call *call, const struct detour_info *info, bool ha
 }
 
 /* The return handlers that are owed, newest call first. The frame looks as at an entry. */
-static void pay(struct ftr_call *call)
+__attribute__((noinline)) static void pay(struct ftr_call *call)
 {
 	struct slow_frame *f = &call->frame;
 	struct shadow_thread *owner;
@@ -668,11 +715,13 @@ static void pay(struct ftr_call *call)
 		v.ret = parked->ret;
 		v.state = state;
 		v.limit = state->limit;
-		if (next_return(&v))
-			guarded(call, &v, run_returns_finish);
+		if (first_return(&v))
+			run(call, &v, true);
 		deactivate(&v);
 		unpark(owner, parked);
 	}
+	call->spilled = 0;
+	arch_call_finish(call, false); /* a return in the frame of an entry */
 }
 
 void hook_entered(struct ftr_call *call)
@@ -681,13 +730,15 @@ void hook_entered(struct ftr_call *call)
 	unsigned tag = (uint64_t)f->info & HOOK_TAG_MASK;
 
 	f->info = (const struct detour_info *)((uint64_t)f->info & ~HOOK_TAG_MASK);
-	if (tag == HOOK_TAG_OWED) {
+	if (tag == HOOK_TAG_ENTERED) {
+		f->go = place(f->info, places_of(f->info)->run);
+		enter(call, f->info, true);
+	} else if (tag == HOOK_TAG_PASSED) {
+		f->go = place(f->info, places_of(f->info)->pass);
+		enter(call, f->info, false);
+	} else {
 		pay(call);
-		return;
 	}
-	f->go = place(f->info,
-		tag == HOOK_TAG_ENTERED ? places_of(f->info)->run : places_of(f->info)->pass);
-	enter(call, f->info, tag == HOOK_TAG_ENTERED);
 }
 
 /* The entry of the call that returns, if it has return handlers to call. */
@@ -722,8 +773,8 @@ void hook_returned(struct ftr_call *call)
 	v.ret = e->ret;
 	v.state = state_kept(owner, e);
 	v.limit = v.state->limit;
-	if (v.state->seen && next_return(&v))
-		guarded(call, &v, run_returns_finish);
+	if (v.state->seen && first_return(&v))
+		run(call, &v, true);
 	deactivate(&v);
 	end_state(owner, e);
 }

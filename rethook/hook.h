@@ -74,7 +74,7 @@ bool hook_uses_vectors(ftr_handler *code);
 
 /* What is on while handlers run: ftr_call.visit. */
 struct hook_visit {
-	const struct hook_point *point;
+	const struct detour_info *info;
 	struct shadow_thread *thread;
 	struct hook_activation *active; /* thread->active[depth] */
 	uint32_t depth;
@@ -89,7 +89,6 @@ struct hook_visit {
 	bool skipped;	 /* by the entry handler that runs, or ran last */
 	bool vectors;
 	uint64_t ret;	 /* the call's return address */
-	const struct detour_info *info;
 	bool open;	 /* the call is still among those that are counted as open */
 	int saved_errno; /* what errno will be */
 	struct hook_state *state; /* NULL: no return will be seen */

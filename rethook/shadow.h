@@ -86,6 +86,7 @@ struct shadow_words {
 	uint64_t mirror;
 	uint64_t *records;
 	struct shadow_entry *current;
+	struct shadow_thread *self;
 };
 extern __thread struct shadow_words shadow_words;
 
@@ -109,7 +110,10 @@ static inline uint32_t shadow_func_of(const struct shadow_entry *e)
 bool shadow_timed(void);
 
 /* The calling thread's, or NULL before its first traced call. */
-struct shadow_thread *shadow_self(void);
+static inline struct shadow_thread *shadow_self(void)
+{
+	return shadow_words.self;
+}
 
 /* The same with records, made now if need be; NULL when they cannot be had. */
 struct shadow_thread *shadow_ready(void);

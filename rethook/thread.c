@@ -19,14 +19,8 @@ static struct shadow_entry no_parent = { .slot = SHADOW_SLOT_MAX };
 __thread struct shadow_words shadow_words INITIAL_EXEC = {
 	.records = &shadow_no_records, .current = &no_parent
 };
-static __thread struct shadow_thread *self INITIAL_EXEC;
 
 static struct shadow_thread *reuse_cursor;
-
-struct shadow_thread *shadow_self(void)
-{
-	return self;
-}
 
 void thread_block_signals(uint64_t *saved)
 {
@@ -65,7 +59,7 @@ bool thread_is_gone(const struct shadow_thread *t)
 	int tid = __atomic_load_n(&t->tid, __ATOMIC_RELAXED);
 
 	return tid == THREAD_FREE
-		|| (t != self && sys_call(SYS_tgkill, sys_getpid(), tid, 0) == -ESRCH);
+		|| (t != shadow_self() && sys_call(SYS_tgkill, sys_getpid(), tid, 0) == -ESRCH);
 }
 
 static bool take_over(struct shadow_thread *t, int tid)
@@ -135,7 +129,7 @@ struct shadow_thread *thread_enter(void)
 		return NULL;
 	t->outermost.slot = SHADOW_SLOT_MAX;
 	t->shared = false;
-	self = t;
+	shadow_words.self = t;
 	shadow_words.current = &t->outermost;
 	shadow_words.mirror = t->node.mirror;
 	__atomic_store_n(&shadow_words.records, t->records, __ATOMIC_RELEASE);

@@ -13,7 +13,9 @@ static struct hook_visit *visit_of(const struct ftr_call *call)
 
 EXPORTED const struct ftr_function *ftr_call_function(const struct ftr_call *call)
 {
-	return &visit_of(call)->point->function;
+	const struct hook_point *point = (const struct hook_point *)visit_of(call)->info->point;
+
+	return &point->function;
 }
 
 EXPORTED const void *ftr_call_caller(const struct ftr_call *call)

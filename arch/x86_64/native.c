@@ -13,14 +13,6 @@ uint64_t arch_clock(void)
 	return __builtin_ia32_rdtsc();
 }
 
-uintptr_t arch_thread_pointer(void)
-{
-	uintptr_t tp;
-
-	__asm__("mov %%fs:0, %0" : "=r"(tp)); /* psABI: the first word of the TCB is its address */
-	return tp;
-}
-
 const bool arch_slot_in_memory = true;
 const unsigned arch_saved_return = 0;
 

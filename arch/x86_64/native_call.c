@@ -25,8 +25,8 @@
 #define INITIAL_CONTROL 0x37f
 #define INITIAL_MXCSR	0x1f80
 
-#define SPILLED_VECTORS 0
-#define SPILLED_ALL	1
+#define SPILLED_VECTORS 1
+#define SPILLED_ALL	2
 
 _Static_assert(offsetof(struct ftr_call, vectors) == 248, "native_vectors.S knows the layout");
 
@@ -117,9 +117,9 @@ static uint8_t *vectors_of(struct ftr_call *call)
 		}
 		return call->vectors;
 	}
-	if (!call->spilled[SPILLED_VECTORS] && !call->spilled[SPILLED_ALL])
+	if (!call->spilled)
 		save_vectors(call->spill);
-	call->spilled[SPILLED_VECTORS] = true;
+	call->spilled |= SPILLED_VECTORS;
 	return call->spill;
 }
 
@@ -136,11 +136,11 @@ static uint8_t *x87_of(struct ftr_call *call)
 		}
 		return call->vectors;
 	}
-	if (!call->spilled[SPILLED_ALL]) {
-		if (call->spilled[SPILLED_VECTORS]) /* changed ones: they are all that differ */
+	if (!(call->spilled & SPILLED_ALL)) {
+		if (call->spilled) /* they may have been changed */
 			load_vectors(call->spill);
 		save_all(call->spill);
-		call->spilled[SPILLED_ALL] = true;
+		call->spilled |= SPILLED_ALL;
 	}
 	return call->spill;
 }
@@ -212,8 +212,8 @@ void arch_call_finish(struct ftr_call *call, bool skip)
 		answer(call);
 	if (skip || call->returning) /* also where the frame is one of an entry */
 		call->regs[X86_CALL_RDX] = call->regs[X86_CALL_RESULT + 1];
-	if (!call->vectors && call->spilled[SPILLED_ALL])
+	if (call->spilled & SPILLED_ALL)
 		load_all(call->spill);
-	else if (!call->vectors && call->spilled[SPILLED_VECTORS])
+	else if (call->spilled)
 		load_vectors(call->spill);
 }
