@@ -228,6 +228,17 @@ struct slow_frame {
 	/* the port's saved registers follow */
 };
 
+/* One word, so that it takes one store to begin. */
+struct call_state {
+	uint8_t spilled; /* the port's: which vector registers are in `spill`; 0: none */
+	bool apart;	 /* they have all been put aside: arch_call_vectors() */
+	bool returning;	 /* it is a return; else an entry */
+	bool owed;	 /* which comes late: HOOK_TAG_OWED */
+	bool answered;	 /* results are in `result`: the function may be skipped */
+	bool skipped;	 /* it is to be */
+	bool spare[2];
+};
+
 /*
  * What the hook stubs build, aligned to 64 bytes: a call as its handlers see it, with all that may
  * be in registers at an entry or a return.
@@ -236,10 +247,8 @@ struct ftr_call {
 	struct slow_frame frame;
 	uint64_t regs[24];  /* the port's general registers; loaded when the call goes on */
 	void *visit;	    /* rethook/hook.c's */
-	uint8_t *vectors;   /* where vector registers are; NULL: in the registers */
-	uint8_t spilled;    /* the port's: which of them have been brought to `spill`; 0: none */
-	bool returning;	    /* it is a return; else an entry */
-	bool answered;	    /* results are in `result`: the function may be skipped */
+	uint8_t *vectors;   /* where vector registers are, with state.apart */
+	struct call_state state;
 	struct {
 		uint64_t general[2];
 		uint8_t vectors[64];
@@ -545,6 +554,9 @@ void *arch_call_result(struct ftr_call *call, struct isa_place place);
  * function's result. In arch_call_vectors() when it is in use; the last thing there. Else not
  * needed when nothing is spilled. */
 void arch_call_finish(struct ftr_call *call, bool skip);
+
+/* The frame is one of an entry, made for HOOK_TAG_OWED: let results be where they are at a return. */
+void arch_call_owed(struct ftr_call *call);
 
 /* Does a return point begin here? @code is readable. */
 bool arch_is_return_point(const void *code);

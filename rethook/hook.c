@@ -11,7 +11,6 @@
 #define PARKED	  1ul /* with the slot: what a parked entry is found by */
 #define CODE_MAX  512 /* bytes of a handler that are looked at */
 #define PLACE_NO  0xff
-#define NO_SLOT	  (~0ull)
 
 /* What a signal handler may look at between two stores is stored in this order. */
 #define ORDERED(word) (*(volatile __typeof__(word) *)&(word))
@@ -84,51 +83,20 @@ void hook_seal(void)
 static inline struct hook_state *state_of(struct shadow_thread *t, const struct shadow_entry *e,
 	bool large)
 {
-	uint64_t index;
+	uint64_t offset = e->slot & shadow_root.mask; /* 8 times the index */
 
 	if (!t->states[large] && !prepare_states(t, large))
 		return NULL;
-	if (in_mirror(t, e))
-		index = (e->slot & shadow_root.mask) / 8;
-	else
-		index = (shadow_root.mask + 8) / 8
-			+ ((uint64_t)e - t->node.overflow) / sizeof(*e);
-	return (struct hook_state *)((uint64_t)t->states[large] + index * STATE_SIZE(large));
+	if (!in_mirror(t, e))
+		offset = shadow_root.mask + 8
+			+ ((uint64_t)e - t->node.overflow) / (sizeof(*e) / 8);
+	return (struct hook_state *)((uint64_t)t->states[large]
+		+ offset * (large ? STATE_SIZE(true) / 8 : STATE_SIZE(false) / 8));
 }
 
 static inline struct hook_state *state_kept(struct shadow_thread *t, const struct shadow_entry *e)
 {
 	return state_of(t, e, e->flags & SHADOW_LARGE);
-}
-
-/* ---- how many calls are open ---- */
-
-static inline struct func_record *record_of(const struct shadow_thread *t, uint32_t id)
-{
-	struct func_record *records = shadow_records_of(t);
-
-	return records && id != ID_NONE ? records + id : NULL;
-}
-
-/* Without times detours do not tell. */
-static inline void count_open(const struct shadow_thread *t, uint32_t id, int by)
-{
-	struct func_record *r = shadow_timed() ? NULL : record_of(t, id);
-
-	if (r)
-		r->depth += (uint64_t)(int64_t)by;
-}
-
-void hook_ended(const struct shadow_thread *t, const struct shadow_entry *e)
-{
-	count_open(t, shadow_func_of(e), -1);
-}
-
-/* The call of @e has no state any more. */
-static void end_state(const struct shadow_thread *t, struct shadow_entry *e)
-{
-	hook_ended(t, e);
-	e->flags &= ~(uint32_t)(SHADOW_HOOKED | SHADOW_LARGE);
 }
 
 /* ---- calls that end in a jump ---- */
@@ -243,8 +211,8 @@ __attribute__((noinline)) static uint32_t drop_left(struct shadow_thread *t, uin
 }
 
 /*
- * Room on the thread's list. A signal handler in between takes the same place, and leaves the list
- * as it was.
+ * Room on the thread's list. A signal handler that comes before the slot is known may take this for
+ * left, and the place as its own for as long as it runs; then the handler to come sees its own calls.
  */
 static inline bool activate(struct hook_visit *v, uint64_t slot)
 {
@@ -259,7 +227,6 @@ static inline bool activate(struct hook_visit *v, uint64_t slot)
 	a = &t->active[n];
 	v->depth = n;
 	v->active = a;
-	ORDERED(a->slot) = slot;
 	ORDERED(t->nactive) = n + 1;
 	ORDERED(a->slot) = slot;
 	return true;
@@ -267,7 +234,6 @@ static inline bool activate(struct hook_visit *v, uint64_t slot)
 
 static inline void deactivate(const struct hook_visit *v)
 {
-	ORDERED(v->active->slot) = NO_SLOT;
 	ORDERED(v->thread->nactive) = v->depth;
 }
 
@@ -352,6 +318,14 @@ static void assign_places(struct hook_list *list, const struct hook_list *former
 		list->places = (uint8_t)(64 - __builtin_clzll(taken));
 }
 
+static bool is_simple(const struct hook_list *list)
+{
+	const struct hook *h = &list->hooks[0];
+
+	return list->count == 1 && !list->vectors && !h->thread && !rcu_needs_fence
+		&& (h->place == PLACE_NO || h->place == 0);
+}
+
 struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 {
 	if (!used) {
@@ -360,8 +334,10 @@ struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 		find_errno();
 		used = true;
 	}
-	if (list)
+	if (list) {
 		assign_places(list, point->list);
+		list->simple = is_simple(list);
+	}
 	return __atomic_exchange_n(&point->list, list, __ATOMIC_ACQ_REL);
 }
 
@@ -395,11 +371,11 @@ static inline void take(struct hook_visit *v, const struct hook *h, uint32_t ind
 	ftr_handler *handler)
 {
 	v->index = index;
+	v->place = h->place;
 	v->serial = h->serial;
 	v->handler = handler;
 	v->data = h->data;
-	v->scratch = 0;
-	v->word = v->state && h->place != PLACE_NO ? &v->state->words[h->place] : &v->scratch;
+	v->word = v->state && h->place != PLACE_NO ? &v->state->words[h->place] : NULL;
 	__atomic_store_n(&v->active->serial, h->serial, __ATOMIC_RELAXED);
 }
 
@@ -415,11 +391,23 @@ static uint32_t behind_last(const struct hook_visit *v, const struct hook_list *
 	return i;
 }
 
-__attribute__((noinline)) static void begin_state(struct ftr_call *call, struct hook_visit *v,
-	bool large)
+/* The call of @e has no state any more. */
+static inline void end_state(struct shadow_entry *e)
+{
+	e->flags &= ~(uint32_t)(SHADOW_HOOKED | SHADOW_LARGE);
+}
+
+static inline struct shadow_entry *entry_of(const struct shadow_thread *t, uint64_t slot)
+{
+	struct shadow_entry *e = mirror_place(&t->node, slot);
+
+	return e->slot == slot ? e : mirror_find(&t->node, slot);
+}
+
+static inline void begin_state(struct ftr_call *call, struct hook_visit *v, bool large)
 {
 	struct shadow_thread *t = v->thread;
-	struct shadow_entry *e = mirror_find(&t->node, call->frame.slot);
+	struct shadow_entry *e = entry_of(t, call->frame.slot);
 
 	v->state = e ? state_of(t, e, large) : NULL;
 	if (!v->state) {
@@ -430,7 +418,6 @@ __attribute__((noinline)) static void begin_state(struct ftr_call *call, struct 
 	v->state->limit = v->limit;
 	v->state->seen = 0;
 	ORDERED(e->flags) = e->flags | SHADOW_HOOKED | (large ? SHADOW_LARGE : 0);
-	count_open(t, v->info->id, 1);
 }
 
 static inline bool is_for(const struct hook_visit *v, const struct hook *h)
@@ -585,7 +572,7 @@ static inline void run_returns(struct ftr_call *call)
 	do
 		call_handler(call, v);
 	while (v->more && next_return(v));
-	if (call->spilled)
+	if (call->state.spilled)
 		arch_call_finish(call, false);
 }
 
@@ -593,8 +580,8 @@ static inline void run_returns(struct ftr_call *call)
  * skipped it. */
 static void skip(struct ftr_call *call, struct hook_visit *v)
 {
-	if (v->word != &v->scratch)
-		v->state->seen &= ~(1ull << (v->word - v->state->words));
+	if (v->state && v->place != PLACE_NO)
+		v->state->seen &= ~(1ull << v->place);
 	if (v->state && v->state->seen && next_return(v))
 		do
 			call_handler(call, v);
@@ -608,10 +595,10 @@ static inline void run_entries(struct ftr_call *call)
 
 	do
 		call_handler(call, v);
-	while (!v->skipped && v->more && next_entry(v));
-	if (v->skipped)
+	while (!call->state.skipped && v->more && next_entry(v));
+	if (call->state.skipped)
 		skip(call, v);
-	else if (call->spilled)
+	else if (call->state.spilled)
 		arch_call_finish(call, false);
 }
 
@@ -631,8 +618,6 @@ static inline void run(struct ftr_call *call, struct hook_visit *v, bool returns
 	int *error = errno_of_thread();
 
 	v->saved_errno = *error;
-	call->vectors = NULL;
-	call->spilled = 0;
 	if (v->vectors)
 		arch_call_vectors(returns ? run_returns_apart : run_entries_apart, call);
 	else if (returns)
@@ -648,10 +633,8 @@ static inline bool begin_visit(struct ftr_call *call, struct hook_visit *v, stru
 	v->info = info;
 	v->thread = t;
 	v->state = NULL;
-	v->skipped = false;
 	call->visit = v;
-	call->answered = false;
-	call->returning = false;
+	call->state = (struct call_state){ .spilled = 0 };
 	if (activate(v, call->frame.slot))
 		return true;
 	shadow_hooks.lost_call();
@@ -682,15 +665,13 @@ static inline void enter(struct ftr_call *call, const struct detour_info *info, 
 
 	if (!t || t->paused || !begin_visit(call, &v, t, info))
 		return;
-	v.open = has_entry;
-	v.ret = *(const uint64_t *)call->frame.slot;
 	if (first_entry(call, &v, has_entry))
 		run(call, &v, false);
 	deactivate(&v);
-	if (!v.skipped)
+	if (!call->state.skipped)
 		return;
 	if (v.state)
-		end_state(t, mirror_find(&t->node, call->frame.slot));
+		end_state(entry_of(t, call->frame.slot));
 	call->frame.go = place(info, has_entry ? places_of(info)->skip : places_of(info)->drop);
 }
 
@@ -703,15 +684,16 @@ __attribute__((noinline)) static void pay(struct ftr_call *call)
 	struct hook_visit v;
 
 	f->go = place(f->info, places_of(f->info)->drop);
+	arch_call_owed(call);
 	while ((parked = find_owed(f->slot, &owner))) {
 		struct hook_state *state = state_kept(owner, parked);
 
+		f->info = state->info;
 		if (!begin_visit(call, &v, shadow_self(), state->info)) {
 			hook_forget(owner, f->slot);
 			return;
 		}
-		call->returning = true;
-		v.open = false;
+		call->state.returning = call->state.owed = true;
 		v.ret = parked->ret;
 		v.state = state;
 		v.limit = state->limit;
@@ -720,16 +702,12 @@ __attribute__((noinline)) static void pay(struct ftr_call *call)
 		deactivate(&v);
 		unpark(owner, parked);
 	}
-	call->spilled = 0;
-	arch_call_finish(call, false); /* a return in the frame of an entry */
 }
 
-void hook_entered(struct ftr_call *call)
+__attribute__((noinline)) static void entered(struct ftr_call *call, unsigned tag)
 {
 	struct slow_frame *f = &call->frame;
-	unsigned tag = (uint64_t)f->info & HOOK_TAG_MASK;
 
-	f->info = (const struct detour_info *)((uint64_t)f->info & ~HOOK_TAG_MASK);
 	if (tag == HOOK_TAG_ENTERED) {
 		f->go = place(f->info, places_of(f->info)->run);
 		enter(call, f->info, true);
@@ -755,7 +733,7 @@ static struct shadow_entry *find_hooked(const struct slow_frame *f, struct shado
 	return shadow_func_of(e) == f->info->id ? e : NULL;
 }
 
-void hook_returned(struct ftr_call *call)
+__attribute__((noinline)) static void returned(struct ftr_call *call)
 {
 	struct slow_frame *f = &call->frame;
 	struct shadow_thread *owner;
@@ -768,22 +746,183 @@ void hook_returned(struct ftr_call *call)
 	v.thread = shadow_self();
 	if (!v.thread || v.thread->paused || !begin_visit(call, &v, v.thread, f->info))
 		return;
-	call->returning = true;
-	v.open = true;
+	call->state.returning = true;
 	v.ret = e->ret;
 	v.state = state_kept(owner, e);
 	v.limit = v.state->limit;
 	if (v.state->seen && first_return(&v))
 		run(call, &v, true);
 	deactivate(&v);
-	end_state(owner, e);
+	end_state(e);
+}
+
+/* ---- one general handler and nothing else to look after ---- */
+
+/*
+ * The usual case, in as few instructions as can be: the list is simple, the thread in no handler,
+ * and the entry in its place. What does not fit begins anew in entered() and returned().
+ */
+static inline const struct hook *simple_begin(struct shadow_thread *t, const struct ftr_call *call)
+{
+	const struct hook_point *point = (const struct hook_point *)call->frame.info->point;
+	const struct hook_list *list;
+
+	ORDERED(t->nactive) = 1;
+	ORDERED(t->active[0].slot) = call->frame.slot;
+	rcu_lock_simple(t);
+	list = __atomic_load_n(&point->list, __ATOMIC_CONSUME);
+	return list && list->simple ? &list->hooks[0] : NULL;
+}
+
+static inline void simple_end(struct shadow_thread *t)
+{
+	ORDERED(t->nactive) = 0;
+}
+
+/* The handler of @h, in a read side section. Few stores: they are what takes the time. */
+static inline void simple_call(struct ftr_call *call, struct shadow_thread *t,
+	struct hook_visit *v, const struct hook *h, bool returning)
+{
+	ftr_handler *handler = returning ? h->ret : h->entry;
+	void *data = h->data;
+	int *error;
+
+	ORDERED(t->active[0].serial) = h->serial;
+	rcu_unlock(t, 0);
+	error = errno_of_thread();
+	v->saved_errno = *error;
+	call->visit = v;
+	call->state = (struct call_state){ .returning = returning };
+	handler(call, data);
+	if (*error != v->saved_errno)
+		*error = v->saved_errno;
+	__atomic_store_n(&t->active[0].serial, 0, __ATOMIC_RELEASE);
+}
+
+static inline struct hook_state *simple_state(const struct shadow_thread *t, uint64_t slot)
+{
+	return (struct hook_state *)((uint64_t)t->states[false]
+		+ (slot & shadow_root.mask) * (STATE_SIZE(false) / 8));
+}
+
+/* What simple_call() leaves to do after a skip; vectors are live. */
+__attribute__((noinline)) static void simple_finish(struct ftr_call *call, unsigned tag)
+{
+	const struct hook_places *places = places_of(call->frame.info);
+	bool skipped = call->state.skipped;
+
+	if (skipped && tag == HOOK_TAG_ENTERED)
+		end_state(entry_of(shadow_self(), call->frame.slot));
+	if (skipped)
+		call->frame.go = place(call->frame.info,
+			tag == HOOK_TAG_ENTERED ? places->skip : places->drop);
+	arch_call_finish(call, skipped);
+}
+
+/* False: it is not simple. */
+static inline bool simple_entry(struct ftr_call *call, struct shadow_thread *t, unsigned tag)
+{
+	const struct hook *h = simple_begin(t, call);
+	struct hook_visit v;
+
+	if (!h)
+		return false;
+	v.word = NULL;
+	call->frame.go = place(call->frame.info, (&places_of(call->frame.info)->run)[tag]);
+	if (tag == HOOK_TAG_ENTERED && h->place != PLACE_NO) {
+		struct shadow_entry *e = mirror_place(&t->node, call->frame.slot);
+		struct hook_state *state;
+
+		if (e->slot != call->frame.slot || !t->states[false])
+			return false;
+		state = simple_state(t, call->frame.slot);
+		state->info = call->frame.info;
+		state->limit = h->serial;
+		state->seen = 1;
+		state->words[0] = 0;
+		v.word = &state->words[0];
+		ORDERED(e->flags) = e->flags | SHADOW_HOOKED;
+	}
+	if (!h->entry) {
+		rcu_unlock(t, 0);
+		return true;
+	}
+	simple_call(call, t, &v, h, false);
+	if (call->state.skipped || call->state.spilled)
+		simple_finish(call, tag);
+	return true;
+}
+
+void hook_entered(struct ftr_call *call)
+{
+	const uint64_t tagged = (uint64_t)call->frame.info;
+	struct shadow_thread *t = shadow_self();
+	unsigned tag = tagged & HOOK_TAG_MASK;
+
+	call->frame.info = (const struct detour_info *)(tagged - tag);
+	if (t && !t->nactive && !t->paused && (tag == HOOK_TAG_ENTERED || (tag == HOOK_TAG_PASSED && *t->records))) {
+		bool done = simple_entry(call, t, tag);
+
+		simple_end(t);
+		if (done)
+			return;
+		rcu_unlock(t, 0);
+	}
+	entered(call, tag);
+}
+
+/* The call has one return handler to call, of a small state. */
+static inline bool is_simple_return(const struct ftr_call *call, const struct shadow_thread *t,
+	const struct shadow_entry *e)
+{
+	return !t->nactive && !t->paused && e->slot == call->frame.slot && e->func == call->frame.info->id
+		&& (e->flags & (SHADOW_HOOKED | SHADOW_LARGE | SHADOW_OWED)) == SHADOW_HOOKED;
+}
+
+static inline bool simple_return(struct ftr_call *call, struct shadow_thread *t,
+	struct shadow_entry *e)
+{
+	struct hook_state *state = simple_state(t, call->frame.slot);
+	const struct hook *h = simple_begin(t, call);
+	struct hook_visit v;
+
+	if (!h || h->place != 0 || h->serial > state->limit || !(state->seen & 1))
+		return false;
+	v.word = &state->words[0];
+	v.ret = e->ret;
+	call->frame.go = place(call->frame.info, places_of(call->frame.info)->account);
+	simple_call(call, t, &v, h, true);
+	end_state(e);
+	if (call->state.spilled)
+		arch_call_finish(call, false);
+	return true;
+}
+
+void hook_returned(struct ftr_call *call)
+{
+	struct shadow_thread *t = shadow_self();
+	struct shadow_entry *e = t ? mirror_place(&t->node, call->frame.slot) : NULL;
+
+	if (e && is_simple_return(call, t, e)) {
+		bool done = simple_return(call, t, e);
+
+		simple_end(t);
+		if (done)
+			return;
+		rcu_unlock(t, 0);
+	}
+	returned(call);
 }
 
 unsigned hook_depth(const struct ftr_call *call)
 {
-	const struct hook_visit *v = call->visit;
-	const struct func_record *r = record_of(v->thread, v->info->id);
-	int64_t open = r ? (int64_t)r->depth - v->open : 0;
+	const struct detour_info *info = call->frame.info;
+	const struct func_record *r = shadow_records_of(shadow_self());
+	uint64_t own = !call->state.owed, open;
 
-	return v->state && open > 0 ? (unsigned)open : 0;
+	if (!r || info->id == ID_NONE || !info->leave)
+		return 0;
+	r += info->id;
+	open = r->calls - r->returned - r->unwound;
+	return open > own ? (unsigned)(open - own) : 0;
 }

@@ -36,6 +36,7 @@ struct hook_list {
 	uint32_t count;
 	bool vectors; /* any of them */
 	uint8_t places; /* hook_publish()'s: all hooks' places are below */
+	bool simple;	/* hook_publish()'s: one hook, of the usual kind */
 	struct hook hooks[]; /* in attach order */
 };
 
@@ -72,25 +73,24 @@ bool hook_uses_vectors(ftr_handler *code);
 
 /* ---- a call's handlers, for tracer/call.c ---- */
 
-/* What is on while handlers run: ftr_call.visit. */
+/* What is on while handlers run: ftr_call.visit. Where there is only one, the rest is not in use. */
 struct hook_visit {
+	uint64_t *word;	 /* of the handler that runs and the call; NULL: */
+	uint64_t scratch; /* the word when nobody will see it again */
+	uint64_t ret;	 /* a return's real return address */
+	int saved_errno; /* what errno will be */
+	bool more;	 /* hooks that may be to be called behind it */
+	bool vectors;
 	const struct detour_info *info;
 	struct shadow_thread *thread;
 	struct hook_activation *active; /* thread->active[depth] */
+	uint8_t place;
 	uint32_t depth;
 	uint32_t index;	 /* of the hook below in the list it was in, */
-	uint64_t serial; /* and its serial; 0: none yet */
+	uint64_t serial; /* and its serial */
 	uint64_t limit;	 /* newer ones have not seen the entry */
 	ftr_handler *handler; /* what runs */
 	void *data;
-	uint64_t *word;	 /* of it and the call */
-	uint64_t scratch; /* the word when nobody will see it again */
-	bool more;	 /* hooks that may be to be called behind it */
-	bool skipped;	 /* by the entry handler that runs, or ran last */
-	bool vectors;
-	uint64_t ret;	 /* the call's return address */
-	bool open;	 /* the call is still among those that are counted as open */
-	int saved_errno; /* what errno will be */
 	struct hook_state *state; /* NULL: no return will be seen */
 };
 
@@ -110,9 +110,6 @@ void hook_seal(void);
 
 /* The call of @entry, SHADOW_HOOKED, ends in a jump. */
 void hook_park(struct shadow_thread *thread, const struct shadow_entry *entry);
-
-/* The call of @entry, SHADOW_HOOKED, has ended without its return point, or goes on in a jump. */
-void hook_ended(const struct shadow_thread *thread, const struct shadow_entry *entry);
 
 /* Is there anything parked for @slot? */
 bool hook_is_owed(const struct shadow_thread *thread, uint64_t slot);

@@ -67,11 +67,6 @@ int mirror_map(struct shadow_node *node)
 	return 0;
 }
 
-struct shadow_entry *mirror_place(const struct shadow_node *node, uint64_t slot)
-{
-	return (struct shadow_entry *)(node->mirror + (slot & shadow_root.mask) * shadow_root.scale);
-}
-
 /* ---- entries whose place was taken ---- */
 
 static uint64_t *bucket_of(const struct shadow_node *node, uint64_t slot)

@@ -18,7 +18,10 @@ void mirror_setup(enum detour_mode mode);
 int mirror_map(struct shadow_node *node);
 
 /* The place of @slot, whoever uses it. */
-struct shadow_entry *mirror_place(const struct shadow_node *node, uint64_t slot);
+static inline struct shadow_entry *mirror_place(const struct shadow_node *node, uint64_t slot)
+{
+	return (struct shadow_entry *)(node->mirror + (slot & shadow_root.mask) * shadow_root.scale);
+}
 
 /* The entry of @slot in the mirror or the overflow; NULL when there is none. */
 struct shadow_entry *mirror_find(const struct shadow_node *node, uint64_t slot);

@@ -133,11 +133,6 @@ void shadow_stop_clock(void)
 	}
 }
 
-bool shadow_timed(void)
-{
-	return shadow_hooks.mode != MODE_COUNT && !shadow_hooks.no_clock;
-}
-
 static void add(uint64_t *counter, uint64_t n)
 {
 	__atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
@@ -211,8 +206,6 @@ static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcom
 			add_time(r, e, took);
 		}
 	}
-	if (e->flags & SHADOW_HOOKED)
-		hook_ended(t, e);
 	e->flags |= FLAG_ACCOUNTED;
 }
 

@@ -41,16 +41,17 @@ struct shadow_thread {
 	int tid;		 /* THREAD_FREE: nobody's */
 	uint32_t block;		 /* the recorder's */
 	bool failed;		 /* no records to be had: every call is lost */
-	bool paused;		 /* see shadow_pause() */
 	bool shared;		 /* see shadow_share() */
 	uint64_t resume;	 /* _Unwind_Resume of the unwinder whose exception passes */
 	struct shadow_entry *covered; /* ring of entries whose slot was used again */
 	uint32_t ncovered;
 	struct shadow_entry outermost; /* parent of a thread's first calls */
+	bool paused;		 /* see shadow_pause() */
 	/* rethook/rcu.h and hook.h */
+	uint32_t nactive;
 	uint64_t reading;
-	uint32_t nactive, nparked;
 	struct hook_activation active[HOOK_ACTIVE_MAX];
+	uint32_t nparked;
 	struct hook_state *states[2];
 };
 
@@ -107,7 +108,10 @@ static inline uint32_t shadow_func_of(const struct shadow_entry *e)
 }
 
 /* Do calls take time? */
-bool shadow_timed(void);
+static inline bool shadow_timed(void)
+{
+	return shadow_hooks.mode != MODE_COUNT && !shadow_hooks.no_clock;
+}
 
 /* The calling thread's, or NULL before its first traced call. */
 static inline struct shadow_thread *shadow_self(void)

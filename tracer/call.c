@@ -13,19 +13,27 @@ static struct hook_visit *visit_of(const struct ftr_call *call)
 
 EXPORTED const struct ftr_function *ftr_call_function(const struct ftr_call *call)
 {
-	const struct hook_point *point = (const struct hook_point *)visit_of(call)->info->point;
+	const struct hook_point *point = (const struct hook_point *)call->frame.info->point;
 
 	return &point->function;
 }
 
 EXPORTED const void *ftr_call_caller(const struct ftr_call *call)
 {
-	return (const void *)visit_of(call)->ret;
+	const uint64_t *slot = (const uint64_t *)call->frame.slot;
+
+	return (const void *)(call->state.returning ? visit_of(call)->ret : *slot);
 }
 
 EXPORTED uint64_t *ftr_call_word(struct ftr_call *call)
 {
-	return visit_of(call)->word;
+	struct hook_visit *v = visit_of(call);
+
+	if (!v->word) {
+		v->scratch = 0;
+		v->word = &v->scratch;
+	}
+	return v->word;
 }
 
 EXPORTED unsigned ftr_call_depth(const struct ftr_call *call)
@@ -48,10 +56,10 @@ EXPORTED uint64_t ftr_argument_word(struct ftr_call *call, unsigned n)
 /* From here on results are apart from arguments, which may use the same registers. */
 static void answer(struct ftr_call *call)
 {
-	if (call->returning || call->answered)
+	if (call->state.returning || call->state.answered)
 		return;
 	memset(&call->result, 0, sizeof(call->result));
-	call->answered = true;
+	call->state.answered = true;
 }
 
 EXPORTED void *ftr_result(struct ftr_call *call, char type)
@@ -62,10 +70,10 @@ EXPORTED void *ftr_result(struct ftr_call *call, char type)
 
 EXPORTED int ftr_skip(struct ftr_call *call)
 {
-	if (call->returning)
+	if (call->state.returning)
 		return -EPERM;
 	answer(call);
-	visit_of(call)->skipped = true;
+	call->state.skipped = true;
 	return 0;
 }
 

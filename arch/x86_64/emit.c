@@ -967,9 +967,9 @@ static void if_direction(struct emitter *e, unsigned code)
 
 /*
  * rsp = S + @above, rax = info and a tag, the real rax in the save area. Builds a struct ftr_call
- * in a frame that is aligned for anything, so the CFA is told by rbx.
+ * in a frame that is aligned for anything, so the CFA is told by rbx. @rdx: the place of rdx.
  */
-static void hook_save(struct emitter *e, int above)
+static void hook_save(struct emitter *e, unsigned rdx, int above)
 {
 	lea(e, RSP, RSP, HOOK_RBX - above);
 	row_cfa(e, 8 - HOOK_RBX);
@@ -987,8 +987,8 @@ static void hook_save(struct emitter *e, int above)
 	lea(e, RSP, RSP, -(int)sizeof(struct ftr_call));
 	CODE(e, "\x48\x83\xe4\xc0"); /* and $-64, rsp */
 	for (size_t i = 0; i < HOOKED_REGS; i++)
-		store(e, hooked_regs[i].reg, RSP, CALL_REG(hooked_regs[i].place));
-	store(e, RDX, RSP, CALL_REG(X86_CALL_RESULT + 1));
+		store(e, hooked_regs[i].reg, RSP,
+			CALL_REG(hooked_regs[i].reg == RDX ? rdx : hooked_regs[i].place));
 	store(e, RAX, RSP, FRAME_INFO);
 	load(e, RAX, RBX, SAVE_RAX);
 	store(e, RAX, RSP, CALL_REG(X86_CALL_RESULT));
@@ -1025,7 +1025,7 @@ static void stub_hook_entry(struct emitter *e, const struct isa_env *env)
 {
 	row_cfa(e, 8);
 	row_in_slot(e);
-	hook_save(e, 0);
+	hook_save(e, X86_CALL_RDX, 0);
 	stub_call(e, env->hook_entered);
 	hook_go(e, X86_CALL_RDX, 0);
 }
@@ -1034,7 +1034,7 @@ static void stub_hook_entry(struct emitter *e, const struct isa_env *env)
 static void stub_hook_exit(struct emitter *e, const struct isa_env *env)
 {
 	row_in_shadow(e);
-	hook_save(e, 8);
+	hook_save(e, X86_CALL_RESULT + 1, 8);
 	stub_call(e, env->hook_returned);
 	hook_go(e, X86_CALL_RESULT + 1, 8);
 }

@@ -28,7 +28,8 @@
 #define SPILLED_VECTORS 1
 #define SPILLED_ALL	2
 
-_Static_assert(offsetof(struct ftr_call, vectors) == 248, "native_vectors.S knows the layout");
+_Static_assert(offsetof(struct ftr_call, vectors) == 248
+		&& offsetof(struct ftr_call, state.apart) == 257, "native_vectors.S knows the layout");
 
 /* What native_vectors.S saves with. */
 uint64_t x86_state_mask __attribute__((visibility("hidden"))); /* 0: FXSAVE */
@@ -108,7 +109,7 @@ static bool make_present(struct ftr_call *call, uint64_t state)
 /* The image that has xmm0 to xmm7. */
 static uint8_t *vectors_of(struct ftr_call *call)
 {
-	if (call->vectors) {
+	if (call->state.apart) {
 		if (make_present(call, STATE_SSE)) {
 			uint32_t mxcsr = INITIAL_MXCSR;
 
@@ -117,16 +118,16 @@ static uint8_t *vectors_of(struct ftr_call *call)
 		}
 		return call->vectors;
 	}
-	if (!call->spilled)
+	if (!call->state.spilled)
 		save_vectors(call->spill);
-	call->spilled |= SPILLED_VECTORS;
+	call->state.spilled |= SPILLED_VECTORS;
 	return call->spill;
 }
 
 /* The image that has the x87 registers too. */
 static uint8_t *x87_of(struct ftr_call *call)
 {
-	if (call->vectors) {
+	if (call->state.apart) {
 		if (make_present(call, STATE_X87)) {
 			uint16_t control = INITIAL_CONTROL;
 
@@ -136,11 +137,11 @@ static uint8_t *x87_of(struct ftr_call *call)
 		}
 		return call->vectors;
 	}
-	if (!(call->spilled & SPILLED_ALL)) {
-		if (call->spilled) /* they may have been changed */
+	if (!(call->state.spilled & SPILLED_ALL)) {
+		if (call->state.spilled) /* they may have been changed */
 			load_vectors(call->spill);
 		save_all(call->spill);
-		call->spilled |= SPILLED_ALL;
+		call->state.spilled |= SPILLED_ALL;
 	}
 	return call->spill;
 }
@@ -151,6 +152,8 @@ void *arch_call_argument(struct ftr_call *call, struct isa_place place)
 
 	switch (place.kind) {
 	case PLACE_GENERAL:
+		if (call->state.returning && place.index == X86_CALL_RDX)
+			return &call->regs[X86_CALL_RESULT + 1];
 		return &call->regs[place.index];
 	case PLACE_VECTOR:
 		return vectors_of(call) + FX_VECTORS + place.index * 16;
@@ -163,7 +166,7 @@ void *arch_call_argument(struct ftr_call *call, struct isa_place place)
 
 void *arch_call_result(struct ftr_call *call, struct isa_place place)
 {
-	bool answer = call->answered;
+	bool answer = call->state.answered;
 
 	switch (place.kind) {
 	case PLACE_GENERAL:
@@ -210,10 +213,15 @@ void arch_call_finish(struct ftr_call *call, bool skip)
 {
 	if (skip)
 		answer(call);
-	if (skip || call->returning) /* also where the frame is one of an entry */
+	if (skip || call->state.owed) /* the frame is one of an entry */
 		call->regs[X86_CALL_RDX] = call->regs[X86_CALL_RESULT + 1];
-	if (call->spilled & SPILLED_ALL)
+	if (call->state.spilled & SPILLED_ALL)
 		load_all(call->spill);
-	else if (call->spilled)
+	else if (call->state.spilled)
 		load_vectors(call->spill);
+}
+
+void arch_call_owed(struct ftr_call *call)
+{
+	call->regs[X86_CALL_RESULT + 1] = call->regs[X86_CALL_RDX];
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* All vector and floating-point state around a C function. See native_call.c. */
 
-#define CALL_VECTORS 248 /* offset of vectors in struct ftr_call */
+/* Offsets in struct ftr_call. */
+#define CALL_VECTORS 248
+#define CALL_APART   257
 
 	.text
 
@@ -25,6 +27,7 @@ arch_call_vectors:
 	sub x86_state_size(%rip), %rsp
 	and $-64, %rsp
 	mov %rsp, CALL_VECTORS(%rbx)
+	movb $1, CALL_APART(%rbx)
 	/* XRSTOR wants most of the header to be zero, and the save leaves it alone. */
 	xor %eax, %eax
 	.irp n, 0, 1, 2, 3, 4, 5, 6, 7
@@ -49,7 +52,7 @@ arch_call_vectors:
 	fldcw (%rsp)
 4:	mov %rbx, %rdi
 	call *%rcx
-	movq $0, CALL_VECTORS(%rbx)
+	movb $0, CALL_APART(%rbx)
 	xor %edx, %edx
 	mov x86_state_mask(%rip), %rax
 	test %eax, %eax
