@@ -235,8 +235,9 @@ struct call_state {
 	bool returning;	 /* it is a return; else an entry */
 	bool owed;	 /* which comes late: HOOK_TAG_OWED */
 	bool answered;	 /* results are in `result`: the function may be skipped */
-	bool skipped;	 /* it is to be */
-	bool spare[2];
+	bool skipped;	 /* it is to be, */
+	bool settled;	 /* and that is past: return handlers run */
+	bool spare;
 };
 
 /*

@@ -582,6 +582,7 @@ static void skip(struct ftr_call *call, struct hook_visit *v)
 {
 	if (v->state && v->place != PLACE_NO)
 		v->state->seen &= ~(1ull << v->place);
+	call->state.settled = true;
 	if (v->state && v->state->seen && next_return(v))
 		do
 			call_handler(call, v);

@@ -70,7 +70,7 @@ EXPORTED void *ftr_result(struct ftr_call *call, char type)
 
 EXPORTED int ftr_skip(struct ftr_call *call)
 {
-	if (call->state.returning)
+	if (call->state.returning || call->state.settled)
 		return -EPERM;
 	answer(call);
 	call->state.skipped = true;

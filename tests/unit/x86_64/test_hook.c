@@ -203,3 +203,343 @@ MODES(return_handlers_change_nothing, true, false, true)
 MODES(handlers_of_entry_only_functions_change_nothing, false, true, true)
 MODES(handlers_of_functions_without_records_change_nothing, true, false, false)
 MODES(entry_handlers_of_functions_without_records_change_nothing, false, false, false)
+
+/* ---- who is called ---- */
+
+static char log_text[512];
+
+static void note(char c)
+{
+	size_t n = strlen(log_text);
+
+	cr_assert_lt(n + 1, sizeof(log_text));
+	log_text[n] = c;
+	log_text[n + 1] = 0;
+}
+
+static void expect_log(const char *when, const char *expected)
+{
+	cr_expect_str_eq(log_text, expected, "%s: \"%s\", not \"%s\"", when, log_text, expected);
+	log_text[0] = 0;
+}
+
+static char letters[HOOKS_MAX];
+
+/* Leaves its letter in the call's word. */
+static void note_entry(struct ftr_call *call, void *data)
+{
+	struct hook_visit *v = call->visit;
+
+	note(*(char *)data);
+	cr_expect(!v->word || *v->word == 0, "the word of %c is not zero", *(char *)data);
+	if (v->word)
+		*v->word = (uint64_t)*(char *)data;
+}
+
+static void note_return(struct ftr_call *call, void *data)
+{
+	struct hook_visit *v = call->visit;
+
+	cr_expect_eq(*v->word, (uint64_t)*(char *)data, "a word of another: %lu, not %c", *v->word,
+		*(char *)data);
+	note((char)(*(char *)data - 'a' + 'A'));
+}
+
+/* A probe, by its letter: 'a' to 'z' with both handlers. */
+static struct hook *add_letter(char letter, ftr_handler *entry, ftr_handler *ret)
+{
+	struct hook_list *old = point.list, *list = list_of(old ? old->count + 1 : 1);
+	struct hook *h = &list->hooks[list->count - 1];
+	uint64_t serial = h->serial;
+
+	if (old)
+		memcpy(list->hooks, old->hooks, old->count * sizeof(*h));
+	letters[(unsigned char)letter % HOOKS_MAX] = letter;
+	*h = (struct hook){ .serial = serial, .entry = entry, .ret = ret,
+		.data = &letters[(unsigned char)letter % HOOKS_MAX] };
+	publish(list);
+	return h;
+}
+
+static void add(const char *names)
+{
+	for (; *names; names++)
+		add_letter(*names, note_entry, note_return);
+}
+
+static void remove_letter(char letter)
+{
+	struct hook_list *old = point.list, *list = list_of(old->count - 1);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < old->count; i++)
+		if (*(char *)old->hooks[i].data != letter)
+			list->hooks[n++] = old->hooks[i];
+	cr_assert_eq(n, list->count);
+	publish(list);
+}
+
+/* mov %rdi,%rax behind a nop: a function that returns its argument */
+static const struct row returns_argument = { "it returns its argument",
+	CODE("\x0f\x1f\x44\x00\x00\x48\x89\xf8\xc3"), SITE_NOPS, 0, 5, true };
+
+static long (*hooked)(long);
+static struct traced hooked_function;
+
+static void hook_function(enum detour_mode mode, bool returning, bool entry_only)
+{
+	struct traced *t = &hooked_function;
+
+	begin(mode);
+	place(t, &returns_argument, 1);
+	t->in.point = (uint64_t)&point;
+	t->in.hook_return = returning;
+	t->site.entry_only = entry_only;
+	emit(t, "hooked");
+	patch(t, "hooked");
+	hooked = (long (*)(long))t->start;
+}
+
+Test(hook, probes_nest)
+{
+	hook_function(MODE_COUNT, true, false);
+	add("abc");
+	cr_expect_eq(hooked(5), 5);
+	expect_log("three", "abcCBA");
+	remove_letter('b');
+	hooked(5);
+	expect_log("two", "acCA");
+	add("b");
+	hooked(5);
+	expect_log("the order is that of attaching", "acbBCA");
+	add("defghijklm"); /* more than a small state holds */
+	hooked(5);
+	expect_log("many", "acbdefghijklmMLKJIHGFEDBCA");
+	cr_expect_eq(hook_in_handler(), false);
+}
+
+Test(hook, as_many_return_handlers_as_there_can_be)
+{
+	struct hook_list *list = list_of(HOOK_RETURNS_MAX);
+	static unsigned n[HOOK_RETURNS_MAX];
+
+	hook_function(MODE_COUNT, true, false);
+	for (unsigned i = 0; i < HOOK_RETURNS_MAX; i++) {
+		list->hooks[i].entry = list->hooks[i].ret = general;
+		list->hooks[i].data = &n[i];
+	}
+	publish(list);
+	cr_expect_eq(hooked(5), 5);
+	for (unsigned i = 0; i < HOOK_RETURNS_MAX; i++)
+		cr_expect_eq(n[i], 2, "hook %u: %u", i, n[i]);
+}
+
+/* Each row is done from inside the entry handler of 'b', between 'a' and 'c'. */
+static const char *inside_does;
+
+static void acts(struct ftr_call *call, void *data)
+{
+	(void)call;
+	note(*(char *)data);
+	for (const char *p = inside_does; *p; p += 2)
+		if (p[0] == '-')
+			remove_letter(p[1]);
+		else
+			add((char[]){ p[1], 0 });
+	inside_does = "";
+}
+
+static const struct {
+	const char *does, *log, *next;
+} acts_inside[] = {
+	{ "", "abcCA", "abcCA" },
+	{ "-c", "abA", "abA" },
+	{ "-a", "abcC", "bcC" },
+	{ "-b", "abcCA", "acCA" },
+	{ "-a-b-c", "ab", "" },
+	{ "+d", "abcCA", "abcdDCA" },
+	/* d takes c's place, but has not seen the entry */
+	{ "-c+d", "abA", "abdDA" },
+	{ "-a+d", "abcC", "bcdDC" },
+};
+
+Test(hook, handlers_attach_and_detach)
+{
+	hook_function(MODE_COUNT, true, false);
+	for (size_t i = 0; i < sizeof(acts_inside) / sizeof(acts_inside[0]); i++) {
+		publish(NULL);
+		add("a");
+		add_letter('b', acts, NULL);
+		add("c");
+		inside_does = acts_inside[i].does;
+		hooked(1);
+		expect_log(acts_inside[i].does, acts_inside[i].log);
+		hooked(1);
+		expect_log("the next call", acts_inside[i].next);
+	}
+}
+
+static void calls_again(struct ftr_call *call, void *data)
+{
+	(void)call;
+	note(*(char *)data);
+	cr_assert(hook_in_handler());
+	cr_assert_eq(hooked(7), 7);
+}
+
+Test(hook, a_probe_is_blind_to_its_own_calls)
+{
+	hook_function(MODE_COUNT, true, false);
+	add_letter('x', calls_again, calls_again);
+	hooked(1);
+	expect_log("alone", "xx");
+	add("a");
+	hooked(1);
+	expect_log("others are not", "xaAaAxaA");
+	add_letter('y', calls_again, NULL);
+	hooked(1);
+	expect_log("nor are two", "xayaAAayxaAaAxaAAxayaAA");
+	cr_expect_eq(records[0][1].calls, records[0][1].returned);
+}
+
+static long skip_value;
+
+static void skips(struct ftr_call *call, void *data)
+{
+	note(*(char *)data);
+	if (skip_value)
+		*(long *)ftr_result(call, 'i') = skip_value;
+	cr_expect_eq(ftr_skip(call), 0);
+	if (!skip_value)
+		return;
+	ftr_set_errno(call, ENOSPC);
+}
+
+static void sees_result(struct ftr_call *call, void *data)
+{
+	cr_expect_eq(*(long *)ftr_result(call, 'i'), skip_value);
+	cr_expect_eq(ftr_skip(call), -EPERM);
+	note((char)(*(char *)data - 'a' + 'A'));
+}
+
+static void skip_function(enum detour_mode mode, bool returning, bool entry_only)
+{
+	hook_function(mode, returning, entry_only);
+	for (skip_value = 0; skip_value < 2; skip_value++) {
+		publish(NULL);
+		add_letter('s', skips, NULL);
+		errno = 1;
+		cr_expect_eq(hooked(7), skip_value);
+		expect_log("alone", "s");
+		cr_expect_eq(errno, skip_value ? ENOSPC : 1);
+		publish(NULL);
+		add_letter('a', note_entry, sees_result);
+		add_letter('s', skips, sees_result);
+		add("c");
+		cr_expect_eq(hooked(7), skip_value);
+		expect_log("between two", entry_only ? "as" : "asA");
+	}
+	publish(NULL);
+	cr_expect_eq(hooked(7), 7);
+	cr_expect_eq(records[0][1].calls, 5);
+	cr_expect_eq(records[0][1].returned, entry_only ? 0 : 5);
+}
+
+Test(hook, functions_are_skipped)
+{
+	skip_function(MODE_COUNT, true, false);
+}
+
+Test(hook, functions_are_skipped_with_times)
+{
+	skip_function(MODE_PROFILE, true, false);
+}
+
+Test(hook, functions_without_return_handlers_are_skipped)
+{
+	skip_function(MODE_PROFILE, false, false);
+}
+
+Test(hook, functions_whose_returns_are_not_seen_are_skipped)
+{
+	skip_function(MODE_COUNT, false, true);
+}
+
+/* ---- calls that end in a jump ---- */
+
+static struct hook_point second_point;
+static struct traced second_function;
+
+/* The first function jumps to the second, helper: rax = rax + rdi + 2. */
+static long (*hook_two(enum detour_mode mode, bool first_returns, bool second_returns))(long)
+{
+	static const struct row jumps = { "jmp", CODE("\xe9\xfb\x08\x00\x00"), SITE_ONE, 0, 5,
+		true };
+	struct traced *first = &hooked_function, *second = &second_function;
+	struct isa_patch patches[2];
+
+	begin(mode);
+	place(first, &jumps, 1);
+	first->in.point = first_returns ? (uint64_t)&point : 0;
+	first->in.hook_return = first_returns;
+	emit(first, "the first");
+	*second = *first;
+	second->func.start = first->func.start + HELPER;
+	second->func.end = second->func.start + sizeof(helper);
+	second->site.len = 5;
+	second->module.funcs = &second->func;
+	second->module.texts = &second->text;
+	second->in.func = &second->func;
+	second->in.site = &second->site;
+	second->in.module = &second->module;
+	second->in.at = first->in.at + 0x1000;
+	second->in.id = 2;
+	second->in.point = second_returns ? (uint64_t)&second_point : 0;
+	second->in.hook_return = second_returns;
+	cr_assert_eq(x86_emit(&second->in, area + DETOUR + 0x1000, &second->detour), 0);
+	cr_assert_eq(x86_patch(&second->in, patches), 1);
+	memcpy((void *)patches[0].addr, patches[0].bytes, patches[0].len);
+	patch(first, "the first");
+	return (long (*)(long))first->start;
+}
+
+static void jumps(enum detour_mode mode, bool first_returns, bool second_returns)
+{
+	static char b = 'b';
+	struct hook_list *list = list_of(1);
+	long (*function)(long) = hook_two(mode, first_returns, second_returns);
+
+	list->hooks[0].entry = note_entry;
+	list->hooks[0].ret = note_return;
+	list->hooks[0].data = &b;
+	hook_publish(&second_point, list);
+	add("a");
+	for (int i = 0; i < 3; i++) {
+		function(40);
+		expect_log("a jump", first_returns ? second_returns ? "abBA" : "aA" : "bB");
+	}
+	for (int id = 1; id <= 2; id++) {
+		cr_expect_eq(records[0][id].calls, 3, "%d", id);
+		cr_expect_eq(records[0][id].returned, 3, "%d", id);
+		cr_expect_eq(records[0][id].depth, 0, "%d", id);
+	}
+	cr_expect_eq(shadow_self()->nparked, 0);
+	cr_expect_eq(shadow_self()->node.overflow, shadow_self()->node.overflow_end);
+	publish(NULL);
+	function(40);
+	expect_log("no handlers", second_returns ? "bB" : "");
+}
+
+#define JUMPS(name, ...)                                                                           \
+	Test(hook, name)                                                                           \
+	{                                                                                          \
+		jumps(MODE_COUNT, __VA_ARGS__);                                                    \
+	}                                                                                          \
+	Test(hook, name##_with_times)                                                              \
+	{                                                                                          \
+		jumps(MODE_PROFILE, __VA_ARGS__);                                                  \
+	}
+
+JUMPS(a_return_is_seen_behind_a_jump, true, false)
+JUMPS(returns_of_both_are_seen_behind_a_jump, true, true)
+JUMPS(a_return_is_seen_after_a_jump, false, true)
