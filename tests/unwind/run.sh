@@ -353,11 +353,13 @@ step() { # CASE MODE FUNCTIONS ARGUMENT...
 }
 
 if [ ! "$emulator" ] && $cc -O2 "$source/step.c" -o bin/step -lunwind-ptrace -lunwind-x86_64 -lunwind 2>/dev/null &&
-	$cxx -O2 -w -fno-reorder-blocks-and-partition "$source/stepped.cpp" -o bin/stepped -pthread \
+	$cxx -O2 -w -fno-reorder-blocks-and-partition -I"$source/../../include" "$source/stepped.cpp" \
+		-o bin/stepped -pthread \
 		-Wl,-z,nostart-stop-gc; then
 	for mode in count profile; do
 		step "step-first-$mode" $mode '*normal*' first
 		step "step-$mode" $mode ''
+		step "step-hooked-$mode" $mode '' hooked
 	done
 else
 	skip step "cannot be built or run here"

@@ -406,7 +406,7 @@ int main(int argc, char **argv)
 		if (WSTOPSIG(status) == SIGTRAP && !(status >> 16)
 			&& at_mark(tid, &regs, STEPS_BEGIN))
 			step_through(tid, &status);
-		else if (WSTOPSIG(status) != SIGTRAP && WSTOPSIG(status) != SIGSTOP)
+		else if (!(status >> 16) && WSTOPSIG(status) != SIGSTOP) /* the library has traps, too */
 			signal = WSTOPSIG(status);
 		if (WIFSTOPPED(status))
 			go_on(tid, signal);

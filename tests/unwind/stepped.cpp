@@ -4,6 +4,8 @@
  */
 #include "stepped.h"
 
+#define FTR_WEAK
+#include <ftr/ftr.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -397,7 +399,29 @@ static const struct {
 	{ "thread", calls_in_thread },
 };
 
-/* "first": the call is the program's very first traced one, when only `normal` is traced. */
+extern "C" void handle(struct ftr_call *call, void *)
+{
+	*ftr_call_word(call) += 1;
+	sink++;
+}
+
+/* Handlers at the entries and returns of all that is called here but themselves. */
+static int attach(void)
+{
+	struct ftr_probe_spec spec = {};
+	struct ftr_probe *probe;
+
+	if (!ftr_attach_sized)
+		return 2;
+	spec.name = "[!h]*";
+	spec.module = "stepped";
+	spec.flags = FTR_BEST_EFFORT;
+	spec.entry = spec.ret = handle;
+	return ftr_attach(&spec, &probe) < 0 ? 3 : 0;
+}
+
+/* "first": the call is the program's very first traced one, when only `normal` is traced.
+ * "hooked": all are, with handlers; or one, which is named then. */
 int main(int argc, char **argv)
 {
 	const char *only = argc > 1 ? argv[1] : nullptr;
@@ -405,6 +429,11 @@ int main(int argc, char **argv)
 	if (only && !strcmp(only, "first")) {
 		deep<7>(first_call);
 		return 0;
+	}
+	if (only && !strcmp(only, "hooked")) {
+		if (int error = attach())
+			return error;
+		only = argv[2];
 	}
 	for (auto &call : calls)
 		if (!only || !strcmp(only, call.name))
