@@ -12,7 +12,7 @@ target_link_options(ftr-bench-target PRIVATE -Wl,-Bsymbolic)
 target_link_libraries(ftr-bench-target PRIVATE ftr_warnings)
 
 add_executable(ftr-bench ${dir}/main.c ${dir}/child.c ${dir}/children.c ${dir}/print.c ${dir}/rows.c ${dir}/measure.c ${dir}/uprobe.c
-  ${dir}/counts.c ${dir}/pool.c ${dir}/returns_${FTR_PORT}.S arch/mem.c arch/sys.c)
+  ${dir}/counts.c ${dir}/handlers.c ${dir}/pool.c ${dir}/returns_${FTR_PORT}.S arch/mem.c arch/sys.c)
 target_compile_options(ftr-bench PRIVATE $<$<COMPILE_LANGUAGE:C>:${loops}>)
 target_compile_definitions(ftr-bench PRIVATE FTR_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 target_link_libraries(ftr-bench PRIVATE ftr_warnings ftr-bench-target Threads::Threads)

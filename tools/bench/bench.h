@@ -17,6 +17,10 @@ extern const char *const world_names[WORLDS];
 
 enum probe_kind { PROBE_NONE, PROBE_ENTRY, PROBE_RETURN };
 
+#define HANDLERS_ENTRY	 1
+#define HANDLERS_RETURN	 2
+#define HANDLERS_VECTORS 4 /* may use vector registers */
+
 struct row {
 	const char *name;
 	void (*loop)(uint64_t rounds);
@@ -27,6 +31,8 @@ struct row {
 	bool entry_only; /* the function reads its return address: its return is not hooked */
 	bool traced_too; /* measured in every world, else in the plain one only */
 	enum probe_kind probe; /* a probe of the kernel to put on the function */
+	uint8_t nprobes; /* of the library to put on it */
+	uint8_t handlers; /* HANDLERS_*: which they have */
 };
 extern const struct row rows[];
 extern const size_t nrows;
@@ -58,6 +64,14 @@ int measure_row(const struct row *row, struct timing *timing);
 const char *uprobe_open(const struct row *row, int *fd);
 /* How often it was hit; closes it. */
 uint64_t uprobe_close(int fd);
+
+/* Probes of the library on the row's function: NULL, or why they cannot be had. */
+const char *handlers_attach(const struct row *row);
+void handlers_detach(void);
+
+/* The same empty handler called directly, and from a list of one. */
+void handlers_call_direct(void);
+void handlers_call_list(void);
 
 /* What libftr.so wrote into a data directory: calls and returns of a function, by its symbol.
  * NULL, or what is wrong. */

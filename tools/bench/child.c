@@ -21,11 +21,14 @@ static void child_row(const struct row *row, uint64_t *rounds)
 		why = "needs a second CPU";
 	else if (row->probe)
 		why = uprobe_open(row, &fd);
+	else if (row->nprobes)
+		why = handlers_attach(row);
 	if (why) {
 		printf("%s ! %s\n", row->name, why);
 		return;
 	}
 	err = measure_row(row, &timing);
+	handlers_detach();
 	if (err)
 		die("%s: %s", row->name, strerror(err));
 	*rounds = timing.rounds;

@@ -62,8 +62,8 @@ static void exec_child(enum world world, const char *dir)
 	snprintf(world_arg, sizeof(world_arg), "%d", world);
 	snprintf(cpu_arg, sizeof(cpu_arg), "%d,%d", bench.cpus[0], bench.cpus[1]);
 	snprintf(seconds_arg, sizeof(seconds_arg), "%g", bench.seconds);
-	execl(bench.self, "ftr-bench", "--cpus", cpu_arg, "--seconds", seconds_arg, "--child",
-		world_arg, (char *)NULL);
+	execl(bench.self, "ftr-bench", "--cpus", cpu_arg, "--seconds", seconds_arg, "--library",
+		bench.library, "--child", world_arg, (char *)NULL);
 	die("cannot run %s: %s", bench.self, strerror(errno));
 }
 

@@ -56,7 +56,7 @@ static void text_row(enum world world, size_t i, const struct result *r)
 	}
 	printf("%9.2f %9.2f %9.2f %8.1f %8.2f", r->median, r->min, r->max,
 		ratio(r->median, empty_ns()), ratio(r->median, clock_ns()));
-	if (world != WORLD_PLAIN || rows[i].probe)
+	if (world != WORLD_PLAIN || rows[i].probe || rows[i].nprobes)
 		printf(" %9.2f %8.2f", added(world, i), ratio(added(world, i), clock_ns()));
 	else
 		printf(" %9s %8s", "-", "-");

@@ -21,7 +21,8 @@ static uint64_t read_clock(void)
 
 static BENCH_LOOP(loop_clock, BENCH_USE(read_clock())) static BENCH_LOOP(
 	loop_swap, returns_swap()) static BENCH_LOOP(loop_own,
-	returns_stack()) static BENCH_LOOP(loop_list, returns_list())
+	returns_stack()) static BENCH_LOOP(loop_list, returns_list()) static BENCH_LOOP(
+	loop_direct, handlers_call_direct()) static BENCH_LOOP(loop_handlers, handlers_call_list())
 
 #define TARGET(f, n_calls, n_threads)                                                              \
 	.loop = loop_##f, .function = (void (*)(void))ftr_bench_##f,                               \
@@ -50,6 +51,23 @@ static BENCH_LOOP(loop_clock, BENCH_USE(read_clock())) static BENCH_LOOP(
 		{.name = "own-stack-2", .loop = loop_own, .calls = 1, .threads = 2},
 		{.name = "free-list", .loop = loop_list, .calls = 1, .threads = 1},
 		{.name = "free-list-2", .loop = loop_list, .calls = 1, .threads = 2},
+
+		/* probes: a counter; handlers at the entry, at the return, at both */
+		{.name = "counter", TARGET(empty, 1, 1), .nprobes = 1},
+		{.name = "entry", TARGET(empty, 1, 1), .nprobes = 1, .handlers = HANDLERS_ENTRY},
+		{.name = "entry-x2", TARGET(empty, 1, 1), .nprobes = 2, .handlers = HANDLERS_ENTRY},
+		{.name = "entry-x10", TARGET(empty, 1, 1), .nprobes = 10, .handlers = HANDLERS_ENTRY},
+		{.name = "return", TARGET(empty, 1, 1), .nprobes = 1, .handlers = HANDLERS_RETURN},
+		{.name = "both", TARGET(empty, 1, 1), .nprobes = 1,
+			.handlers = HANDLERS_ENTRY | HANDLERS_RETURN},
+		{.name = "both-x2", TARGET(empty, 1, 1), .nprobes = 2,
+			.handlers = HANDLERS_ENTRY | HANDLERS_RETURN},
+		{.name = "both-x10", TARGET(empty, 1, 1), .nprobes = 10,
+			.handlers = HANDLERS_ENTRY | HANDLERS_RETURN},
+		{.name = "entry-vectors", TARGET(empty, 1, 1), .nprobes = 1,
+			.handlers = HANDLERS_ENTRY | HANDLERS_VECTORS},
+		{.name = "direct", .loop = loop_direct, .calls = 1, .threads = 1},
+		{.name = "list", .loop = loop_handlers, .calls = 1, .threads = 1},
 
 		{.name = "uprobe-nop", TARGET(nop, 1, 1), .probe = PROBE_ENTRY},
 		{.name = "uprobe-push", TARGET(push, 1, 1), .probe = PROBE_ENTRY},
