@@ -35,4 +35,9 @@ void arch_call_finish(struct ftr_call *call, bool skip)
 	(void)skip;
 }
 
+void arch_call_owed(struct ftr_call *call)
+{
+	(void)call;
+}
+
 #endif

@@ -10,7 +10,7 @@ static double added(enum world world, size_t i)
 	size_t base = i;
 
 	if (world == WORLD_PLAIN) {
-		if (!rows[i].probe)
+		if (!rows[i].probe && !rows[i].nprobes)
 			return 0;
 		for (base = 0; rows[base].function != rows[i].function; base++)
 			;
