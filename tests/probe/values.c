@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/* Arguments and results of every type, read and changed, at entries, returns and after a skip. */
+#include "check.h"
+#include <errno.h>
+#include <stdbool.h>
+
+typedef float vector __attribute__((vector_size(16)));
+typedef __int128 wide;
+
+struct large {
+	long a, b, c, d;
+};
+
+NOINLINE static long double extended(long double x, int n)
+{
+	return x * n;
+}
+
+NOINLINE static wide wides(long a, wide b, long c)
+{
+	return b + a + c;
+}
+
+NOINLINE static wide wide_in_memory(long a, long b, long c, long d, long e, wide x, long f)
+{
+	return x * f + a + b + c + d + e;
+}
+
+NOINLINE static vector vectors(double x, vector v)
+{
+	return v * (float)x;
+}
+
+NOINLINE static struct large structures(long n, struct large s)
+{
+	return (struct large){ s.a + n, s.b, s.c, s.d };
+}
+
+NOINLINE static float nine(float a, float b, float c, float d, float e, float f, float g, float h,
+	float i)
+{
+	return a + b + c + d + e + f + g + h + 100 * i;
+}
+
+/* What is put in place of argument @n and of the result; a null pointer: nothing. */
+struct change {
+	const char *types;
+	unsigned n;
+	char type;
+	size_t size; /* of both */
+	const void *seen, *argument; /* what is expected there, and put there */
+	const void *returned, *result;
+	bool skip;
+	bool general; /* vectors stay where they are; what handlers call here spoils none that is asked for */
+	int calls;
+};
+
+static void at_entry(struct ftr_call *call, void *data)
+{
+	struct change *c = data;
+	void *place = ftr_argument(call, c->types, c->n);
+
+	c->calls++;
+	CHECK(place, "no argument %u of \"%s\"", c->n, c->types);
+	CHECK(!memcmp(place, c->seen, c->size), "argument %u of \"%s\"", c->n, c->types);
+	if (c->argument)
+		memcpy(place, c->argument, c->size);
+	if (!c->skip)
+		return;
+	place = ftr_result(call, c->type);
+	CHECK(place, "no result '%c'", c->type);
+	memcpy(place, c->result, c->size);
+	CHECK_INT(ftr_skip(call), 0);
+}
+
+static void at_return(struct ftr_call *call, void *data)
+{
+	struct change *c = data;
+	void *place = ftr_result(call, c->type);
+
+	c->calls++;
+	CHECK(place, "no result '%c'", c->type);
+	CHECK(!memcmp(place, c->returned, c->size), "result '%c' of \"%s\"", c->type, c->types);
+	if (c->result)
+		memcpy(place, c->result, c->size);
+}
+
+static struct ftr_probe *attach_change(void *function, struct change *c)
+{
+	struct ftr_probe *probe;
+
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .function = function, .entry = at_entry,
+			    .ret = at_return, .data = c,
+			    .flags = c->general ? FTR_GENERAL_REGS : 0 }), &probe), 1);
+	return probe;
+}
+
+#define SAME(a, b) (!memcmp(&(a), &(b), sizeof(a)))
+
+/*
+ * @call's argument is seen to be @old and made @new; the result then is @then and made @last; and
+ * @last without running it.
+ */
+#define CHANGES(type_name, letter, bytes, function, call, types_of, index, old, new, then, last)    \
+	do {                                                                                       \
+		type_name was_ = old, other_ = new, then_ = then, last_ = last, found_;            \
+		struct change c_ = { .types = types_of, .n = index, .type = letter, .size = bytes, \
+			.seen = &was_, .argument = &other_, .returned = &then_, .result = &last_ };\
+		for (int general_ = 0; general_ < 2; general_++) {                                 \
+			struct ftr_probe *p_;                                                      \
+			c_.general = general_;                                                     \
+			c_.skip = false;                                                           \
+			c_.calls = 0;                                                              \
+			p_ = attach_change((void *)function, &c_);                                 \
+			found_ = call;                                                             \
+			CHECK(!memcmp(&found_, &last_, bytes), "%s", #call);                       \
+			CHECK_INT(c_.calls, 2);                                                    \
+			c_.skip = true;                                                            \
+			found_ = call;                                                             \
+			CHECK(!memcmp(&found_, &last_, bytes), "%s, skipped", #call);              \
+			CHECK_INT(c_.calls, 3);                                                    \
+			CHECK_INT(ftr_detach(p_), 0);                                              \
+		}                                                                                  \
+	} while (0)
+
+static void structure(void)
+{
+	struct large s = { 1, 2, 3, 4 }, other = { 5, 6, 7, 8 }, then = { 15, 6, 7, 8 };
+	struct large last = { 9, 9, 9, 9 }, found;
+	struct change c = { .types = "&is32", .n = 1, .type = 's', .size = sizeof(s), .seen = &s,
+		.argument = &other, .returned = &then, .result = &last };
+	struct ftr_probe *p = attach_change((void *)structures, &c);
+
+	found = structures(10, s);
+	CHECK(SAME(found, last));
+	c.skip = true;
+	found = structures(10, s);
+	CHECK(SAME(found, last));
+	CHECK_INT(ftr_detach(p), 0);
+}
+
+static void only_skips(struct ftr_call *call, void *data)
+{
+	(void)data;
+	CHECK_INT(ftr_skip(call), 0);
+}
+
+static void skipped_are_zero(void)
+{
+	struct ftr_probe *a = attach(nine, only_skips, NULL, NULL);
+	struct ftr_probe *b = attach(wides, only_skips, NULL, NULL);
+
+	CHECK(nine(1, 2, 3, 4, 5, 6, 7, 8, 9) == 0);
+	CHECK(wides(1, 2, 3) == 0);
+	CHECK_INT(ftr_detach(a), 0);
+	CHECK_INT(ftr_detach(b), 0);
+}
+
+int main(void)
+{
+	CHANGES(long double, 'D', 10, extended, extended(1.5L, 3), "Di", 0, 1.5L, 2.5L, 7.5L, -1.0L);
+	CHANGES(wide, 'x', 16, wides, wides(1, ((wide)5 << 64) + 2, 3), "ixi", 1, ((wide)5 << 64) + 2,
+		((wide)7 << 64) + 1, ((wide)7 << 64) + 5, (wide)3 << 70);
+	CHANGES(wide, 'x', 16, wide_in_memory, wide_in_memory(1, 1, 1, 1, 1, 7, 2), "iiiiixi", 5, 7,
+		(wide)1 << 80, ((wide)1 << 81) + 5, -1);
+	CHANGES(vector, 'v', 16, vectors, vectors(2, ((vector){ 1, 2, 3, 4 })), "dv", 1,
+		((vector){ 1, 2, 3, 4 }), ((vector){ 4, 3, 2, 1 }), ((vector){ 8, 6, 4, 2 }),
+		((vector){ 0.5, 0, 0, 1 }));
+	CHANGES(float, 'f', 4, nine, nine(1, 1, 1, 1, 1, 1, 1, 1, 1), "fffffffff", 8, 1, 2, 208, 0.25f);
+	structure();
+	skipped_are_zero();
+	puts("ok");
+	return 0;
+}
