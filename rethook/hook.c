@@ -343,10 +343,7 @@ struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 
 bool hook_synchronize(void)
 {
-	if (shadow_hooks.sealed)
-		return false;
-	rcu_synchronize();
-	return true;
+	return !shadow_hooks.sealed && rcu_synchronize();
 }
 
 bool hook_uses_vectors(ftr_handler *code)

@@ -57,7 +57,8 @@ struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 
 /*
  * Wait until no thread reads a list that was replaced before. May be called from a handler. False:
- * system calls are forbidden, so it cannot be waited; replaced lists must stay.
+ * this cannot be told (rcu_synchronize()), or waited for, since system calls are forbidden; replaced
+ * lists must stay.
  */
 bool hook_synchronize(void);
 

@@ -5,7 +5,8 @@
 #include <linux/membarrier.h>
 #include <time.h>
 
-#define WAIT_NS 20000
+#define WAIT_NS	  50000
+#define WAITS_MAX 20000 /* more than a second */
 
 uint64_t rcu_phase = 1;
 bool rcu_needs_fence;
@@ -31,10 +32,11 @@ static bool is_reading(const struct shadow_thread *t, uint64_t phase)
  * A reader that begins from here on either has its phase stored before the barrier, and is seen
  * below, or reads after it what has been published.
  */
-void rcu_synchronize(void)
+bool rcu_synchronize(void)
 {
 	uint64_t phase = __atomic_add_fetch(&rcu_phase, 1, __ATOMIC_SEQ_CST);
 	struct shadow_thread *self = shadow_self();
+	int waits = 0;
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!rcu_needs_fence && !barrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) {
@@ -45,7 +47,10 @@ void rcu_synchronize(void)
 		while (t != self && is_reading(t, phase) && !thread_is_gone(t)) {
 			struct timespec wait = { 0, WAIT_NS };
 
+			if (++waits > WAITS_MAX)
+				return false;
 			sys_call(SYS_nanosleep, &wait, NULL);
 		}
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return true;
 }

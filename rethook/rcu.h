@@ -48,8 +48,10 @@ static inline void rcu_unlock(struct shadow_thread *thread, uint64_t outer)
 
 /*
  * Wait until all sections that may have seen what was replaced before are closed. One caller at a
- * time, in no section itself. Makes system calls.
+ * time, in no section itself. Makes system calls. False: one stays open, most likely because a signal
+ * handler has left it by longjmp and its thread has run no hooked function since; what was replaced
+ * must stay.
  */
-void rcu_synchronize(void);
+bool rcu_synchronize(void);
 
 #endif

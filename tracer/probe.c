@@ -19,6 +19,7 @@ struct ftr_probe {
 	struct ftr_probe *next; /* RCU */
 	uint64_t serial;
 	struct ftr_probe_spec spec; /* without strings */
+	bool stays; /* a thread may be reading it for ever */
 	struct target **targets;
 	size_t ntargets, room;
 	struct ftr_counts base;	  /* what there was before, in all, */
@@ -371,15 +372,15 @@ static bool publish(const struct ftr_probe *p, const struct hook *added)
 {
 	size_t size = p->ntargets * sizeof(struct hook_list *), n;
 	struct hook_list **lists = pool_alloc(size);
-	bool made = lists;
+	bool made = lists, unused = true;
 
 	for (n = 0; made && n < p->ntargets; n++)
 		lists[n] = new_list(p->targets[n]->point.list, p->serial, added, &made);
 	for (size_t i = 0; made && i < n; i++)
 		lists[i] = hook_publish(&p->targets[i]->point, lists[i]);
-	if (made && !shadow_hooks.sealed)
-		hook_synchronize();
-	for (size_t i = 0; lists && !shadow_hooks.sealed && i < n; i++)
+	if (made)
+		unused = hook_synchronize();
+	for (size_t i = 0; lists && unused && i < n; i++)
 		free_list(lists[i]);
 	pool_free(lists, size);
 	return made;
@@ -702,7 +703,7 @@ static int detach(struct ftr_probe *p, const void *frame)
 	enlist(p, -1);
 	if (shadow_hooks.sealed)
 		return probe_fail(-EPERM, "system calls may be forbidden (seccomp)");
-	hook_synchronize();
+	p->stays = !hook_synchronize();
 	if (!err)
 		err = target_update(p->targets, p->ntargets, frame, true, &why);
 	if (err)
@@ -727,6 +728,8 @@ EXPORTED int ftr_detach(struct ftr_probe *p)
 	if (err == -EINVAL || err == -EPERM)
 		return err;
 	wait_for_handlers(p);
+	if (p->stays)
+		return err;
 	lock(&q);
 	free_probe(p);
 	unlock(&q);

@@ -6,10 +6,12 @@
 #define _GNU_SOURCE 1
 #include "support_detour.h"
 #include "rethook/hook.h"
+#include "rethook/thread.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HOOKS_MAX 80
 
@@ -543,3 +545,68 @@ static void jumps(enum detour_mode mode, bool first_returns, bool second_returns
 JUMPS(a_return_is_seen_behind_a_jump, true, false)
 JUMPS(returns_of_both_are_seen_behind_a_jump, true, true)
 JUMPS(a_return_is_seen_after_a_jump, false, true)
+
+/* ---- who reads ---- */
+
+Test(hook, a_section_that_was_left_does_not_hold_up_for_ever)
+{
+	struct shadow_thread left = { .tid = 0 };
+
+	hook_function(MODE_COUNT, true, false);
+	add("a");
+	hooked(1);
+	/* A thread that is there but reads no more. */
+	left.tid = getpid();
+	left.reading = 1;
+	left.node.next = shadow_root.nodes;
+	shadow_root.nodes = (uint64_t)&left;
+	cr_expect_eq(hook_synchronize(), false);
+	left.reading = 0;
+	cr_expect(hook_synchronize());
+	/* Its own section is closed by the next call. */
+	shadow_self()->reading = 1;
+	hooked(1);
+	cr_expect_eq(shadow_self()->reading, 0);
+}
+
+Test(hook, handlers_of_other_threads_are_told)
+{
+	struct shadow_thread other = { .tid = 0 };
+
+	hook_function(MODE_COUNT, true, false);
+	hooked(1);
+	other.tid = THREAD_FREE;
+	other.active[0].serial = 77;
+	other.node.next = shadow_root.nodes;
+	shadow_root.nodes = (uint64_t)&other;
+	cr_expect_eq(hook_running(77), false, "its thread is gone");
+	other.tid = getpid();
+	cr_expect(hook_running(77));
+	cr_expect_eq(hook_running(78), false);
+	shadow_self()->active[0].serial = 78;
+	cr_expect_eq(hook_running(78), false, "its own do not count");
+}
+
+/* A handler that a signal's handler has left is on the list until its stack is in use again. */
+Test(hook, a_handler_that_was_left_is_not_blind_for_ever)
+{
+	struct shadow_thread *t;
+
+	hook_function(MODE_COUNT, true, false);
+	add("a");
+	hooked(1);
+	expect_log("before", "aA");
+	t = shadow_self();
+	t->active[0].serial = ((struct hook_list *)point.list)->hooks[0].serial;
+	t->active[0].slot = (uint64_t)__builtin_frame_address(0) - 4096;
+	t->nactive = 1;
+	hooked(1);
+	expect_log("a frame below", "aA");
+	cr_expect_eq(t->nactive, 0);
+	t->active[0].serial = ((struct hook_list *)point.list)->hooks[0].serial;
+	t->active[0].slot = (uint64_t)__builtin_frame_address(0) + 64;
+	t->nactive = 1;
+	hooked(1);
+	expect_log("a frame that is there", "");
+	cr_expect_eq(t->nactive, 1);
+}
