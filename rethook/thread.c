@@ -46,6 +46,8 @@ struct shadow_thread *thread_next(const struct shadow_thread *t)
 
 struct shadow_thread *thread_of_records(uint64_t owner)
 {
+	struct shadow_thread *self = shadow_self();
+
 	if (self && (uint64_t)shadow_records_of(self) == owner) /* usually, whatever the others' number */
 		return self;
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
