@@ -660,6 +660,7 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, const uint8_t
 	const uint8_t *window = code + in->site->offset;
 	uint64_t from = in->func->start + in->site->offset + (uint64_t)in->bias;
 	uint32_t sign = signing(in, code), signs = sign ? 4 : 0;
+	bool rows = in->ncfi && sign != INSN_PACIBSP; /* rows cannot say which key it was */
 	enum insn_kind last = insn_kind(insn_read(window + in->site->len - 4));
 	struct a64_moved moved;
 	int err = a64_relocate(window, in->site->len / 4, from, e->at + here(e) + signs, !e->keep16,
@@ -667,7 +668,7 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, const uint8_t
 
 	if (err)
 		return err;
-	if (in->ncfi) {
+	if (rows) {
 		range_begin(e, &detour->ranges[detour->nranges], CIE_PLAIN);
 		body_rows(e, in, &moved, signs, last == INSN_BL || last == INSN_BLR);
 	}
@@ -676,7 +677,7 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, const uint8_t
 	e->p += moved.size;
 	if (!moved.ends)
 		err = lead_back(e, from + in->site->len, code);
-	if (in->ncfi) {
+	if (rows) {
 		range_end(e);
 		detour->nranges++;
 	}
@@ -743,6 +744,29 @@ static void emit_info(struct emitter *e, const struct labels *l, struct detour_i
 	e->p += sizeof(*info);
 }
 
+/*
+ * Where the patch leads: x30 becomes plain. With key B the range begins behind that: a CIE of its own
+ * would have to say which key it is, and nothing but a signal's handler can look here.
+ */
+static void emit_landing(struct emitter *e, const struct isa_emit *in, struct isa_range *range,
+	uint32_t sign)
+{
+	range_begin(e, range, CIE_DETOUR);
+	row_in_link(e);
+	if (sign)
+		row_signed(e);
+	if (in->site->choice == SITE_SEVERAL) /* its patch comes by br */
+		put(e, INSN_BTI_C);
+	if (sign)
+		put(e, sign == INSN_PACIASP ? INSN_AUTIASP : INSN_AUTIBSP);
+	if (sign == INSN_PACIBSP) {
+		range_begin(e, range, CIE_DETOUR);
+		row_in_link(e);
+	} else if (sign) {
+		row_signed(e);
+	}
+}
+
 int a64_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 {
 	struct emitter e = { .start = out, .p = out, .at = in->at, .env = in->env,
@@ -759,16 +783,7 @@ int a64_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 	if (!code)
 		return -EINVAL;
 	*detour = (struct isa_detour){ .nranges = 1 };
-	range_begin(&e, &detour->ranges[0], CIE_DETOUR);
-	row_in_link(&e);
-	if (signing(in, code))
-		row_signed(&e);
-	if (in->site->choice == SITE_SEVERAL) /* its patch comes by br */
-		put(&e, INSN_BTI_C);
-	if (signing(in, code)) {
-		put(&e, signing(in, code) == INSN_PACIASP ? INSN_AUTIASP : INSN_AUTIBSP);
-		row_signed(&e);
-	}
+	emit_landing(&e, in, &detour->ranges[0], signing(in, code));
 	emit_code(&e, in, &l, &info, detour, to_body);
 	range_end(&e);
 	emit_info(&e, &l, &info);

@@ -10,10 +10,10 @@
 #include "rethook/shadow.h"
 #include "support_random.h"
 #include <criterion/criterion.h>
-#include <errno.h>
-#include <stdio.h>
+#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #define AREA	 0x40000u
 #define DATA	 0x800u	  /* of a function's text: constants, and a helper behind them */
@@ -182,6 +182,7 @@ struct row {
 };
 
 #define RET 0xd65f03c0
+#define BRK 0xd4200000
 
 static const struct row rows[] = {
 	{ "ret", { RET }, SITE_ONE },
@@ -606,4 +607,241 @@ Test(emit, the_parts_of_a_detour)
 			cr_assert_leq(covered, t.detour.size, "%s", rows[i].name);
 		}
 	}
+}
+
+/* ---- unwind rows ---- */
+
+enum rule { IN_LINK, AT_CFA, IN_SHADOW, CONSTANT };
+
+/* What rows say at one instruction. */
+struct unwind {
+	unsigned base;
+	uint64_t offset;
+	enum rule rule;
+	int64_t at; /* AT_CFA: from the CFA; CONSTANT: the address */
+	bool is_signed;
+};
+
+static unsigned uleb(const uint8_t **p)
+{
+	unsigned value = 0, shift = 0;
+
+	do
+		value |= (**p & 0x7fu) << shift, shift += 7;
+	while (*(*p)++ & 0x80);
+	return value;
+}
+
+/* One instruction of rows; returns by how many instructions of code it advances. */
+static unsigned step_rows(const uint8_t **p, struct unwind *u, struct unwind *saved)
+{
+	unsigned op = *(*p)++, reg;
+
+	if (op >> 6 == 1)
+		return op & 0x3f;
+	if (op >> 6 == 2) {
+		reg = uleb(p);
+		if ((op & 0x3f) == 30)
+			u->rule = AT_CFA, u->at = -8 * (int64_t)reg;
+		return 0;
+	}
+	switch (op) {
+	case 0x02: /* advance_loc1 */
+		return *(*p)++;
+	case 0x03: /* advance_loc2 */
+		*p += 2;
+		return (*p)[-2] | (unsigned)(*p)[-1] << 8;
+	case 0x08: /* same_value */
+		if (uleb(p) == 30)
+			u->rule = IN_LINK;
+		break;
+	case 0x0a:
+		*saved = *u;
+		break;
+	case 0x0b:
+		*u = *saved;
+		break;
+	case 0x0c: /* def_cfa */
+		u->base = uleb(p);
+		u->offset = uleb(p);
+		break;
+	case 0x0e: /* def_cfa_offset */
+		u->offset = uleb(p);
+		break;
+	case 0x10: /* expression: of the shadow stack */
+		reg = uleb(p);
+		*p += uleb(p);
+		u->rule = IN_SHADOW;
+		cr_assert_eq(reg, 30);
+		break;
+	case 0x2d: /* negate_ra_state */
+		u->is_signed = !u->is_signed;
+		break;
+	default:
+		cr_assert_fail("rows have %#x", op);
+	}
+	return 0;
+}
+
+static struct unwind rows_at(const struct isa_range *range, uint32_t at)
+{
+	struct unwind u = { .rule = IN_LINK }, saved = u;
+	uint8_t cie[ISA_CFI_MAX];
+	const uint8_t *p = cie, *end = cie + a64_cie(range->cie, 0, cie, sizeof(cie));
+	uint32_t here = 0;
+
+	while (p < end)
+		step_rows(&p, &u, &saved);
+	for (p = range->cfi, end = p + range->cfi_len; p < end;) {
+		here += 4 * step_rows(&p, &u, &saved);
+		if (here > at)
+			break; /* an advance changes nothing */
+	}
+	return u;
+}
+
+/* A run with a breakpoint at one instruction, where the rows are asked. */
+static struct {
+	uint64_t at;
+	uint32_t insn; /* that belongs there */
+	const struct isa_range *range;
+	uint64_t range_start; /* run-time address that the range's start counts from */
+	uint64_t sp, ret[2]; /* what the rows must say: in the detour, and in the body */
+	bool hit, wrong;
+} asked;
+
+static void set_insn(uint64_t at, uint32_t insn)
+{
+	memcpy((void *)at, &insn, 4);
+	flush(at, 4);
+}
+
+static uint64_t plain_address(uint64_t addr)
+{
+	return addr & 0xffffffffffff;
+}
+
+static void ask(int sig, siginfo_t *info, void *context)
+{
+	const mcontext_t *mc = &((const ucontext_t *)context)->uc_mcontext;
+	struct unwind u = rows_at(asked.range,
+		(uint32_t)(asked.at - asked.range_start - asked.range->start));
+	uint64_t cfa = (u.base == 31 ? mc->sp : mc->regs[u.base]) + u.offset, ret = mc->regs[30];
+	struct shadow_entry *e;
+
+	(void)sig;
+	(void)info;
+	if (u.rule == AT_CFA)
+		ret = *(const uint64_t *)(cfa + (uint64_t)u.at);
+	if (u.rule == IN_SHADOW) {
+		e = mirror_find(&shadow_self()->node, cfa);
+		ret = e ? e->ret : 0;
+	}
+	asked.hit = true;
+	asked.wrong = mc->pc != asked.at || cfa != asked.sp
+		|| (ret != asked.ret[0] && ret != asked.ret[1]
+			&& !(u.is_signed && plain_address(ret) == asked.ret[0])
+			&& !(u.is_signed && plain_address(ret) == asked.ret[1]));
+	set_insn(asked.at, asked.insn);
+}
+
+/* sp and x30 at the entry of the traced function. */
+static void see_entry(int sig, siginfo_t *info, void *context)
+{
+	mcontext_t *mc = &((ucontext_t *)context)->uc_mcontext;
+
+	(void)sig;
+	(void)info;
+	asked.sp = mc->sp;
+	asked.ret[0] = mc->regs[30];
+	mc->pc = mc->regs[30];
+}
+
+static void on_trap(void (*handler)(int, siginfo_t *, void *))
+{
+	struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGTRAP, &action, NULL);
+}
+
+/* Ask at every instruction of a range that is executed. Returns at how many that was. */
+static unsigned ask_range(const struct traced *t, const struct row *r, uint64_t start,
+	const struct isa_range *range, bool wiped)
+{
+	static struct cpu cpu;
+	static uint64_t word;
+	uint32_t first;
+	unsigned hits = 0;
+
+	memcpy(&first, (void *)t->start, 4);
+	set_insn(t->start, BRK);
+	on_trap(see_entry);
+	run(&cpu, t);
+	set_insn(t->start, first);
+	on_trap(ask);
+
+	for (uint64_t at = start + range->start; at < start + range->start + range->size; at += 4) {
+		asked.at = at;
+		asked.insn = *(uint32_t *)at;
+		asked.range = range;
+		asked.range_start = start;
+		asked.hit = asked.wrong = false;
+		randomize(&cpu);
+		cpu.regs[0] = (uint64_t)(shadow_self() ? shadow_words.records : &word);
+		if (wiped && shadow_self())
+			*shadow_words.records = 0;
+		set_insn(at, BRK);
+		run(&cpu, t);
+		set_insn(at, asked.insn);
+		cr_assert(!asked.wrong, "%s: the row at +%#lx, %08x, is wrong", r->name, at - start,
+			asked.insn);
+		hits += asked.hit;
+	}
+	return hits;
+}
+
+/* Unwind instructions of a function that pushes a frame at its second or third instruction. */
+static const uint8_t entry_row[] = { 0x0c, 31, 0 }, sign_row[] = { 0x2d },
+		     frame_row[] = { 0x0e, 16, 0x80 | 29, 2, 0x80 | 30, 1 };
+
+static void all_asked(enum detour_mode mode)
+{
+	static const struct row cases[] = {
+		{ "str xzr, [x0]: it wipes the records", { 0xf900001f, RET }, SITE_ONE },
+		{ "stp", { 0xa9bf7bfd, 0x910003fd, 0xa8c17bfd, RET }, SITE_ONE },
+		{ "paciasp; stp", { 0xd503233f, 0xa9bf7bfd, 0xa8c17bfd, 0xd50323bf, RET },
+			SITE_ONE, 4 },
+	};
+	begin(mode);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct isa_cfi cfi[] = { { 0, sizeof(entry_row), entry_row },
+			{ 4, sizeof(sign_row), sign_row },
+			{ cases[i].offset + 4u, sizeof(frame_row), frame_row } };
+		const struct isa_cfi plain[] = { cfi[0], cfi[2] };
+		unsigned hits = 0;
+		struct traced t;
+
+		place(&t, &cases[i], i);
+		t.in.cfi = cases[i].offset ? cfi : plain;
+		t.in.ncfi = i == 0 ? 1 : cases[i].offset ? 3 : 2;
+		emit(&t, cases[i].name);
+		asked.ret[1] = t.in.at + t.detour.ret;
+		patch(&t, cases[i].name);
+		for (uint32_t n = 0; n < t.detour.nranges; n++)
+			hits += ask_range(&t, &cases[i], t.in.at, &t.detour.ranges[n], i != 0);
+		for (uint32_t n = 0; n < t.detour.nranges; n++)
+			hits += ask_range(&t, &cases[i], t.in.at, &t.detour.ranges[n], false);
+		hits += ask_range(&t, &cases[i], common.base, &common_ranges[1], i != 0);
+		cr_assert_gt(hits, 60, "%s: only %u instructions were seen", cases[i].name, hits);
+	}
+}
+
+Test(emit, rows_are_true_at_every_instruction)
+{
+	all_asked(MODE_COUNT);
+}
+
+Test(emit, rows_are_true_at_every_instruction_with_times)
+{
+	all_asked(MODE_PROFILE);
 }
