@@ -228,9 +228,13 @@ static void count_functions(struct batch *batch)
 
 static int patch(struct batch *batch, const struct plan *plan)
 {
-	int err = plan->npatches
-		? patch_store(plan->patches, plan->npatches, NULL, &session.settings.patch)
-		: 0;
+	struct patch_how how = session.settings.patch;
+	int err = 0;
+
+	if (plan->elf.guarded && session.guards)
+		how.exec_prot = PATCH_GUARDED;
+	if (plan->npatches)
+		err = patch_store(plan->patches, plan->npatches, NULL, &how);
 
 	if (err)
 		failed(batch, plan->module, "its code cannot be written");

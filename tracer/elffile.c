@@ -320,6 +320,22 @@ static struct elf_part elf_note(const struct elffile *elf, const char owner[4], 
 	return found;
 }
 
+/* Linux extensions to the gABI, ".note.gnu.property"; AAELF64, "Program Property". */
+static bool elf_is_guarded(const struct elffile *elf)
+{
+	struct elf_part note = elf_note(elf, NOTE_GNU, NT_GNU_PROPERTY_TYPE_0);
+	uint64_t at = 0;
+
+	while (elf->machine == EM_AARCH64 && at <= note.size && note.size - at >= 12) {
+		uint32_t type = elf_word(note.bytes + at, 0), size = elf_word(note.bytes + at, 1);
+
+		if (type == GNU_PROPERTY_AARCH64_FEATURE_1_AND && size >= 4)
+			return elf_word(note.bytes + at, 2) & GNU_PROPERTY_AARCH64_FEATURE_1_BTI;
+		at += 8 + (((uint64_t)size + 7) & -8ull);
+	}
+	return false;
+}
+
 /*
  * Without section headers: .eh_frame begins where its search table's header points to. Its end is
  * not written anywhere; it is the zero word behind the last record, or where the next record
@@ -410,6 +426,7 @@ int elffile_parse(struct elffile *elf, const void *bytes, uint64_t size, const c
 	elf_use_dynamic(elf);
 	elf_find_eh_frame(elf);
 	elf->build_id = elf_note(elf, NOTE_GNU, NT_GNU_BUILD_ID);
+	elf->guarded = elf_is_guarded(elf);
 	elf->patchable = elffile_section(elf, "__patchable_function_entries");
 	elf->go = elf_is_go(elf);
 	return 0;

@@ -29,6 +29,7 @@ struct elffile {
 	struct elf_part dynsym, dynstr;   /* DT_SYMTAB with its extent worked out, DT_STRTAB */
 	struct elf_part eh_frame_hdr, eh_frame; /* eh_frame: extent worked out, see elffile.c */
 	struct elf_part build_id;
+	bool guarded; /* arm64: its code may be in pages that only landing pads can be jumped to */
 	struct elf_part patchable; /* __patchable_function_entries */
 	struct elf_part rela, relr, plt_rela; /* dynamic relocations */
 	/* program headers, validated to lie in the file and to be aligned; their contents are not */

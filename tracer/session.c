@@ -19,6 +19,7 @@
 int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
 	void *module) __attribute__((weak));
 
+#define HWCAP2_GUARDS (1ull << 17) /* HWCAP2_BTI, of arm64 */
 #define PROBE_IDS 16384 /* functions that probes may be attached to */
 
 struct session session;
@@ -44,6 +45,8 @@ void session_see(char *const *envp)
 	session.phdr = auxiliary(envp, AT_PHDR);
 	session.phnum = auxiliary(envp, AT_PHNUM);
 	session.features = auxiliary(envp, AT_HWCAP);
+	session.guards = arch_isa->elf_machine == EM_AARCH64
+		&& auxiliary(envp, AT_HWCAP2) & HWCAP2_GUARDS;
 	session.settings = (struct plan_settings){
 		.env = &session.env,
 		.functions = &session.function_filter,

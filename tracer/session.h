@@ -13,6 +13,7 @@ struct session {
 	struct plan_settings settings;
 	uint64_t phdr, phnum; /* of the main program */
 	uint64_t features; /* AT_HWCAP */
+	bool guards;	   /* arm64: the processor has guarded pages */
 	bool ready;	      /* threads may be given records */
 };
 

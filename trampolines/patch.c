@@ -15,9 +15,6 @@
 #include <sys/mman.h>
 
 #define PATCH_RUN_MAX (1u << 20)
-#ifndef PROT_BTI
-#define PROT_BTI 0x10 /* arm64; asked for only where smaps shows it */
-#endif
 
 struct patch_writer {
 	const struct patch_how *how;
@@ -120,7 +117,7 @@ static int patch_old_prot(const struct patch_writer *w, const struct mapping *m)
 {
 	if (!(m->prot & PROT_EXEC))
 		return m->prot;
-	return m->prot | w->how->exec_prot | (m->guarded ? PROT_BTI : 0);
+	return m->prot | w->how->exec_prot | (m->guarded ? PATCH_GUARDED : 0);
 }
 
 /*
@@ -162,7 +159,8 @@ static int patch_unprotected(struct patch_writer *w, const struct isa_patch *run
 		memcpy(patch_at(run + i), run[i].bytes, run[i].len);
 	failed = patch_protect(w, lo, writable, false, &restored);
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof(all));
-	patch_flush(run[0].addr, end);
+	for (size_t i = 0; i < n; i++)
+		patch_flush(run[i].addr, run[i].addr + run[i].len);
 	return err ? err : failed;
 }
 

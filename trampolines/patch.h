@@ -9,6 +9,8 @@
 
 #include "../arch/arch.h"
 
+#define PATCH_GUARDED 0x10 /* PROT_BTI, of arm64 */
+
 struct patch_how {
 	size_t page;   /* AT_PAGESZ */
 	int exec_prot; /* protection that executable pages of this module have and /proc/self/maps
