@@ -572,6 +572,15 @@ static bool unlink_probe(const struct ftr_probe *p)
 	return true;
 }
 
+static int check_room(const struct ftr_probe *p)
+{
+	for (size_t i = 0; p->spec.ret && i < p->ntargets; i++)
+		if (p->targets[i]->nreturns == HOOK_RETURNS_MAX)
+			return probe_fail(-ENOSPC, "%s: has %u return handlers, which is the most",
+				p->targets[i]->point.function.name, HOOK_RETURNS_MAX);
+	return 0;
+}
+
 /* Leave out those that could not be patched for now. */
 static void drop_busy(struct ftr_probe *p)
 {
@@ -597,6 +606,8 @@ static int attach(struct ftr_probe *p, const struct ftr_probe_spec *spec, const 
 	if (err)
 		return probe_fail(err, "the loaded modules cannot be read");
 	err = find_functions(p, spec);
+	if (!err)
+		err = check_room(p);
 	if (err)
 		return err;
 	enlist(p, 1);

@@ -287,7 +287,7 @@ static const char *describe(int err)
 {
 	switch (err) {
 	case -EBUSY:
-		return "a thread does not leave its first instructions, or blocks SIGTRAP";
+		return "a thread does not leave its first instructions";
 	case -ENOTSUP:
 		return "this CPU cannot replace its first instructions while it runs";
 	default:

@@ -114,8 +114,8 @@ enum ftr_flags {
  * -ENOTSUP: it cannot be patched, ftr_error() has the reason as ftr-report prints it;
  * -ENODATA: its return cannot be seen (setjmp and its like), but a return handler is asked for;
  * -ERANGE: no free memory near enough; -EBUSY: a thread would not leave the function's first
- * instructions, or blocks SIGTRAP; -EPERM: the system does not allow it (seccomp, no executable
- * memory); -ENOMEM; -ENOSYS: not on this CPU.
+ * instructions; -EPERM: the system does not allow it (seccomp, no executable memory); -ENOSPC: it
+ * has 61 return handlers already; -ENOMEM; -ENOSYS: not on this CPU.
  */
 FTR_API int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 	struct ftr_probe **probe);

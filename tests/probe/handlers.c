@@ -282,6 +282,23 @@ static void follows_jumps(void)
 	CHECK_INT(ftr_detach(p), 0);
 }
 
+/* Every one is called, and one too many is refused. */
+static void has_a_limit(void)
+{
+	enum { MOST = 61 };
+	struct ftr_probe *probes[MOST], *p = NULL;
+
+	for (int i = 0; i < MOST; i++)
+		probes[i] = attach(depth, NULL, see_depth, NULL);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .function = (void *)depth, .ret = see_depth }),
+			&p), -ENOSPC);
+	deepest = 0;
+	CHECK_INT(depth(3), 3);
+	CHECK_INT(deepest, 3);
+	for (int i = 0; i < MOST; i++)
+		CHECK_INT(ftr_detach(probes[i]), 0);
+}
+
 int main(void)
 {
 	nests();
@@ -291,6 +308,7 @@ int main(void)
 	knows_depth_and_caller();
 	keeps_to_one_thread();
 	follows_jumps();
+	has_a_limit();
 	puts("ok");
 	return 0;
 }
