@@ -284,11 +284,272 @@ FTR_API const struct ftr_usdt_probe *ftr_usdt_probe(const struct ftr_usdt_hit *h
  */
 FTR_API int ftr_usdt_argument(const struct ftr_usdt_hit *hit, unsigned n, int64_t *value);
 
+/* ---- call stacks ---- */
+
+/*
+ * In a handler: where the function was called from, caller first, as real return addresses. Stores
+ * up to @n and returns how many. Makes no allocation, but may take the loader's lock and make
+ * system calls; where those are forbidden by now (seccomp), and until ftr_call_stack_prepare() has
+ * been called, the caller is all.
+ */
+FTR_API unsigned ftr_call_stack(const struct ftr_call *call, const void **addresses, unsigned n);
+
+/*
+ * Load what ftr_call_stack() needs: libunwind, of which the program sees nothing. Done by
+ * ftr_expect(), too. 0; -ENOENT: it is not installed; -EPERM: called from a handler.
+ */
+FTR_API int ftr_call_stack_prepare(void);
+
+/*
+ * Say where @address lies, as "function+0x12 in file", of a return address as a call stack has it.
+ * Reads files, so not from handlers. @text is cut off at @size and always terminated. 0; -ENOENT:
+ * in no function, @text is the address itself or "file+0x1234"; -EPERM: called from a handler.
+ */
+FTR_API int ftr_describe(const void *address, char *text, size_t size);
+
+/* ---- expectations ---- */
+
+/*
+ * What a test expects of calls, said before they happen:
+ *
+ *	struct ftr_expect *put = ftr_expect("kv_put", "w(pzz)");
+ *	struct ftr_expect *sync = ftr_expect("fsync", "w(w)");
+ *
+ *	ftr_expect_calls(put, 2, 2);
+ *	ftr_expect_string(put, FTR_MUST, 1, "key");
+ *	ftr_expect_integer(put, FTR_MUST, FTR_RESULT, 0);
+ *	ftr_expect_order((struct ftr_expect *[]){ put, put, sync }, 3, FTR_STRICT);
+ *	run();
+ *	assert(ftr_verify(NULL, NULL) == 0);
+ *
+ * Nothing has to be checked on the way: an expectation that cannot be made (no such function, a
+ * parameter that the signature does not have) is itself a failure that ftr_verify() reports, and
+ * all functions accept a null expectation. They return 0 or -errno nevertheless.
+ *
+ * They are made, changed and verified outside of handlers (-EPERM), while the calls may go on in
+ * any thread. A forked child has its parent's expectations and has seen no calls.
+ */
+struct ftr_expect;
+
+/*
+ * Expect calls of the functions that @name matches (struct ftr_probe_spec): at least one, unless
+ * ftr_expect_calls() says otherwise.
+ *
+ * @signature says how to read arguments and result: the letter of the result, none for void, and
+ * those of the parameters in parentheses: "i(wzp)". NULL where neither matters. Letters are those of
+ * ftr_argument(), and
+ *
+ *	b h w  an integer of 8, 16, 32 bits	p  a pointer (a 64-bit integer, printed in hexadecimal)
+ *	z      a pointer to a terminated string, printed as text
+ *
+ * Up to 12 parameters. Integers are compared by their own width, whether signed or not. Strings and
+ * bytes are read by a system call that tells a bad pointer, or directly where that is forbidden.
+ *
+ * The functions ending in _at take the place in the source that messages begin with (NULL: none).
+ * Strings are copied. NULL: out of memory, which ftr_verify() reports as well.
+ */
+FTR_API struct ftr_expect *ftr_expect_at(const char *name, const char *signature,
+	const char *file, int line);
+#define ftr_expect(name, signature) ftr_expect_at((name), (signature), __FILE__, __LINE__)
+
+/* The same for all that a spec can say, except handlers. */
+FTR_API struct ftr_expect *ftr_expect_spec_at(const struct ftr_probe_spec *spec, size_t size,
+	const char *signature, const char *file, int line);
+#define ftr_expect_spec(spec, signature)                                                           \
+	ftr_expect_spec_at((spec), sizeof(*(spec)), (signature), __FILE__, __LINE__)
+
+/* From @least to @most calls. Never: 0, 0. At least once: 1, FTR_ANY. */
+#define FTR_ANY UINT64_MAX
+FTR_API int ftr_expect_calls(struct ftr_expect *expect, uint64_t least, uint64_t most);
+
+/* What a condition is for. Conditions are tried in the order in which they were added, up to 16. */
+enum ftr_how {
+	FTR_MUST = 1,	  /* a call that does not meet it is a failure */
+	FTR_MUST_NOT = 2, /* a call that meets it is a failure */
+	FTR_WHEN = 3,	  /* calls that do not meet it are none of the expectation's */
+	FTR_UNLESS = 4,	  /* calls that meet it are none of the expectation's */
+};
+
+/* @n of a condition on the result. A call that is unwound meets none, and none of its MUST fails;
+ * with WHEN and UNLESS calls count when they return. */
+#define FTR_RESULT 0xffffu
+
+/*
+ * Argument @n (from 0), or the result, is @value; the string @text; begins where @size bytes like
+ * those at @bytes are, up to 4096; the number at @value (0.0 and -0.0 are equal, NaN and NaN too).
+ * -EINVAL: the signature has no such parameter, or another type; -ENODATA: the function's return
+ * cannot be seen; -ENOSPC: too many conditions.
+ */
+FTR_API int ftr_expect_integer(struct ftr_expect *expect, enum ftr_how how, unsigned n,
+	int64_t value);
+FTR_API int ftr_expect_string(struct ftr_expect *expect, enum ftr_how how, unsigned n,
+	const char *text);
+FTR_API int ftr_expect_bytes(struct ftr_expect *expect, enum ftr_how how, unsigned n,
+	const void *bytes, size_t size);
+FTR_API int ftr_expect_double(struct ftr_expect *expect, enum ftr_how how, unsigned n,
+	const double *value);
+
+/* The call is made by the thread of this id; 0: the thread that says so here. */
+FTR_API int ftr_expect_thread(struct ftr_expect *expect, enum ftr_how how, int thread);
+
+/*
+ * @test returns other than 0. It is called as an entry handler, or with @n = FTR_RESULT as a return
+ * handler, and may do what these may. Messages call it @words ("expected WORDS").
+ */
+typedef int ftr_predicate(struct ftr_call *call, void *data);
+FTR_API int ftr_expect_predicate(struct ftr_expect *expect, enum ftr_how how, unsigned n,
+	ftr_predicate *test, void *data, const char *words);
+
+/* At most @most calls of a function are in progress in one thread at a time; 1: no recursion. */
+FTR_API int ftr_expect_depth(struct ftr_expect *expect, unsigned most);
+
+/*
+ * The calls that the expectations count begin in the order of @steps, @n of them (up to 64), in
+ * which one expectation may come several times. Other calls may come between, unless FTR_STRICT:
+ * then these expectations have no other calls. What was called before this is not looked at.
+ */
+enum ftr_order_flags {
+	FTR_STRICT = 1,
+};
+FTR_API int ftr_expect_order_at(struct ftr_expect *const *steps, unsigned n, unsigned flags,
+	const char *file, int line);
+#define ftr_expect_order(steps, n, flags)                                                          \
+	ftr_expect_order_at((steps), (n), (flags), __FILE__, __LINE__)
+
+/* How many calls it has counted so far. */
+FTR_API uint64_t ftr_expect_seen(const struct ftr_expect *expect);
+
+/*
+ * Check all expectations, tell what is not as expected, and end them: their functions are as they
+ * were. Each failure is one @message, of several lines, without a newline at its end; it is handed to
+ * @report, or written to standard error when that is NULL. Returns the number of failures, or -EPERM
+ * in a handler.
+ */
+typedef void ftr_report(const char *message, void *data);
+FTR_API int ftr_verify(ftr_report *report, void *data);
+
+/* End all expectations without a word. 0 or -EPERM. */
+FTR_API int ftr_forget(void);
+
+/* ---- faults ---- */
+
+/*
+ * What calls get instead of being made. All that is not set is zero; fields may be added at the end.
+ * Of the calls that @caller and @caller_module let through, counted from 1, those fail that all of
+ * @from, @to, @every and @probability choose; the others are made.
+ */
+struct ftr_fault {
+	char type;	 /* of the result: 0 or i: @value; d, f: @real. Else -EINVAL */
+	uint64_t value;	 /* integer or pointer; a negative one is cast */
+	double real;
+	int error;	 /* what errno is; 0: it is left alone */
+	uint64_t from;	 /* the first call; 0: 1 */
+	uint64_t to;	 /* the last call; 0: no end */
+	uint64_t every;	 /* of these the first and every @every-th behind it; 0: 1 */
+	double probability; /* above 0, up to 1; 0: 1 */
+	uint64_t seed;	    /* the same seed chooses the same calls by their number */
+	/* Only calls from functions, or modules, that these globs match, and that are loaded now. */
+	const char *caller;
+	const char *caller_module;
+};
+
+/*
+ * Make calls of the functions of @spec (without handlers) fail until ftr_detach(). Calls that ftr makes
+ * for itself, or that a handler makes, are made: malloc can fail, too. Return values and errors are
+ * those of ftr_attach(). -ENOENT also: there is no such caller.
+ */
+FTR_API int ftr_override_sized(const struct ftr_probe_spec *spec, size_t spec_size,
+	const struct ftr_fault *fault, size_t fault_size, struct ftr_probe **probe);
+#define ftr_override(spec, fault, probe)                                                           \
+	ftr_override_sized((spec), sizeof(*(spec)), (fault), sizeof(*(fault)), (probe))
+
+/* The same in short: calls @from to @to (0: no end) of functions called @name return @value, with
+ * errno @error. */
+FTR_API int ftr_fail(const char *name, uint64_t value, int error, uint64_t from, uint64_t to,
+	struct ftr_probe **probe);
+
+/* ---- scopes ---- */
+
+/*
+ * A probe that is detached at the end of its block:
+ *
+ *	FTR_SCOPED struct ftr_probe *probe = NULL;
+ */
+#define FTR_SCOPED __attribute__((cleanup(ftr_scope_end)))
+static inline void ftr_scope_end(struct ftr_probe **probe)
+{
+	if (*probe)
+		ftr_detach(*probe);
+}
+
 /* The library's version, "0.1.0"; a constant string. */
 FTR_API const char *ftr_version(void);
 
 #ifdef __cplusplus
 }
+
+namespace ftr
+{
+
+/*
+ * A probe that is detached at the end of its scope, with or without a fault. It is false when it could
+ * not be attached; result() is what ftr_attach() or ftr_override() returned.
+ */
+class probe
+{
+      public:
+	explicit probe(const ftr_probe_spec &spec) noexcept : result_(ftr_attach(&spec, &probe_))
+	{
+	}
+	probe(const ftr_probe_spec &spec, const ftr_fault &fault) noexcept
+	    : result_(ftr_override(&spec, &fault, &probe_))
+	{
+	}
+	probe(const probe &) = delete;
+	probe &operator=(const probe &) = delete;
+	~probe()
+	{
+		if (*this)
+			ftr_detach(probe_);
+	}
+	explicit operator bool() const noexcept
+	{
+		return result_ > 0;
+	}
+	int result() const noexcept
+	{
+		return result_;
+	}
+	ftr_probe *get() const noexcept
+	{
+		return probe_;
+	}
+	ftr_counts counts() const noexcept
+	{
+		ftr_counts counts = {};
+
+		if (*this)
+			ftr_read(probe_, &counts);
+		return counts;
+	}
+
+      private:
+	ftr_probe *probe_ = nullptr;
+	int result_;
+};
+
+/* Forgets the expectations that its scope leaves unverified. */
+struct expectations {
+	expectations() = default;
+	expectations(const expectations &) = delete;
+	expectations &operator=(const expectations &) = delete;
+	~expectations()
+	{
+		ftr_forget();
+	}
+};
+
+} // namespace ftr
 #endif
 
 #endif
