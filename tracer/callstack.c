@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE 1
+#include "callstack.h"
+#include "../rethook/hook.h"
+#include "../rethook/shadow.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <ucontext.h>
+
+#define EXPORTED __attribute__((visibility("default")))
+
+/* Names and register numbers of libunwind's local half; its cursors take up to 280 words. */
+#if defined(__x86_64__)
+#define UNWIND(name) "_ULx86_64_" name
+#define GET_CONTEXT  "_Ux86_64_getcontext"
+#define REGISTER_IP  16
+#define REGISTER_SP  7
+#elif defined(__aarch64__)
+#define UNWIND(name) "_ULaarch64_" name
+#define GET_CONTEXT  "getcontext" /* libc's, whose layout it has */
+#define REGISTER_IP  30
+#define REGISTER_SP  31
+#else
+#define UNWIND(name) "_ULppc64_" name
+#define GET_CONTEXT  "getcontext"
+#define REGISTER_IP  32
+#define REGISTER_SP  1
+#endif
+#define CURSOR_WORDS 512
+#define FRAMES_MAX   1024 /* of ours and others, after which an unwinder is going nowhere */
+
+static struct callstack_unwinder unwinder;
+static bool ready;
+
+unsigned callstack_walk(const struct callstack_unwinder *u, uint64_t slot, const void **addresses,
+	unsigned n)
+{
+	uint64_t cursor[CURSOR_WORDS], ip, sp;
+	ucontext_t context;
+	unsigned stored = 0;
+
+	if (u->get_context(&context) || u->init(cursor, &context))
+		return 0;
+	for (int i = 0; stored < n && i < FRAMES_MAX && u->step(cursor) > 0; i++) {
+		if (u->get_register(cursor, REGISTER_IP, &ip)
+			|| u->get_register(cursor, REGISTER_SP, &sp) || !ip)
+			break;
+		if (sp > slot && !shadow_is_return_point(ip))
+			addresses[stored++] = (const void *)ip;
+	}
+	return stored;
+}
+
+EXPORTED unsigned ftr_call_stack(const struct ftr_call *call, const void **addresses, unsigned n)
+{
+	const struct slow_frame *frame = (const void *)call;
+	unsigned stored = 0;
+
+	if (!n)
+		return 0;
+	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) && !shadow_hooks.sealed)
+		stored = callstack_walk(&unwinder, frame->slot, addresses, n);
+	addresses[0] = ftr_call_caller(call);
+	return stored ? stored : 1;
+}
+
+static int find(void *library)
+{
+	const struct {
+		const char *name;
+		void *function;
+	} wanted[] = {
+		{ GET_CONTEXT, &unwinder.get_context },
+		{ UNWIND("init_local"), &unwinder.init },
+		{ UNWIND("step"), &unwinder.step },
+		{ UNWIND("get_reg"), &unwinder.get_register },
+	};
+
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(*wanted); i++) {
+		void *found = dlsym(library, wanted[i].name);
+
+		if (!found)
+			return -ENOENT;
+		memcpy(wanted[i].function, &found, sizeof(found));
+	}
+	return 0;
+}
+
+EXPORTED int ftr_call_stack_prepare(void)
+{
+	void *library;
+
+	if (hook_in_handler())
+		return -EPERM;
+	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
+		return 0;
+	library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
+	if (!library || find(library))
+		return -ENOENT;
+	__atomic_store_n(&ready, true, __ATOMIC_RELEASE);
+	return 0;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/* Call stacks by libunwind, which is opened where the program does not see it. */
+#ifndef TRACER_CALLSTACK_H
+#define TRACER_CALLSTACK_H
+
+#include "../include/ftr/ftr.h"
+#include "../arch/mem.h"
+
+/* What is used of libunwind; <libunwind.h>. */
+struct callstack_unwinder {
+	int (*get_context)(void *context);
+	int (*init)(void *cursor, void *context);
+	int (*step)(void *cursor);
+	int (*get_register)(void *cursor, int which, uint64_t *value);
+};
+
+/*
+ * The frames above stack slot @slot of the calling thread, without return points. Stores up to @n
+ * return addresses and returns how many.
+ */
+unsigned callstack_walk(const struct callstack_unwinder *unwinder, uint64_t slot,
+	const void **addresses, unsigned n);
+
+#endif

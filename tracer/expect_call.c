@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* The handlers of expectations: what is looked at while the program's calls are made. */
+#include "expect.h"
+#include "decimal.h"
+#include "peek.h"
+#include "../arch/sys.h"
+#include "../rethook/shadow.h"
+
+/*
+ * The word of a call: CALL_SEEN, what MUST have been and was not at its entry (a bit for each
+ * condition), and its number, unless calls are counted at their return.
+ */
+#define CALL_SEEN   1
+#define FAILED(i)   (2ull << (i))
+#define ALL_FAILED  (FAILED(EXPECT_CONDITIONS) - FAILED(0))
+#define NUMBER_FROM (EXPECT_CONDITIONS + 1)
+
+enum moment { AT_ENTRY, AT_RETURN };
+
+static int thread_id(void)
+{
+	const struct shadow_thread *thread = shadow_self();
+
+	return thread ? thread->tid : sys_gettid();
+}
+
+static bool holds(const struct ftr_expect *expect, const struct expect_condition *c,
+	struct ftr_call *call)
+{
+	uint64_t value;
+
+	switch (c->kind) {
+	case KIND_THREAD:
+		return thread_id() == (int)c->value;
+	case KIND_DEPTH:
+		return ftr_call_depth(call) < c->value;
+	case KIND_PREDICATE:
+		return c->test(call, c->data);
+	default:
+		break;
+	}
+	if (!signature_value(&expect->signature, call, c->n, &value))
+		return false;
+	if (c->kind == KIND_INTEGER)
+		return value == c->value;
+	if (c->kind == KIND_DOUBLE)
+		return decimal_equal(value, c->value);
+	return peek_equal(value, c->bytes, c->size);
+}
+
+static bool chooses(const struct expect_condition *c)
+{
+	return c->how == FTR_WHEN || c->how == FTR_UNLESS;
+}
+
+static bool met(const struct ftr_expect *expect, const struct expect_condition *c,
+	struct ftr_call *call)
+{
+	return holds(expect, c, call) == (c->how == FTR_MUST || c->how == FTR_WHEN);
+}
+
+static bool is_due(const struct expect_condition *c, enum moment moment)
+{
+	return (c->n == FTR_RESULT) == (moment == AT_RETURN);
+}
+
+/* Is the call one of the expectation's, as far as can be told now? */
+static bool chosen(const struct ftr_expect *expect, struct ftr_call *call, enum moment moment,
+	uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct expect_condition *c = &expect->conditions[i];
+
+		if (chooses(c) && is_due(c, moment) && !met(expect, c, call))
+			return false;
+	}
+	return true;
+}
+
+/* What must be and is not. */
+static uint64_t failed(const struct ftr_expect *expect, struct ftr_call *call, enum moment moment,
+	uint32_t n)
+{
+	uint64_t bits = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct expect_condition *c = &expect->conditions[i];
+
+		if (!chooses(c) && is_due(c, moment) && !met(expect, c, call))
+			bits |= FAILED(i);
+	}
+	return bits;
+}
+
+static void note_value(struct expect_call *seen, const struct signature *signature,
+	struct ftr_call *call, unsigned n, unsigned at)
+{
+	char *text = seen->texts[at];
+	long len;
+
+	if (!signature_value(signature, call, n, &seen->values[at]))
+		return;
+	seen->known |= 1u << at;
+	if (signature_letter(signature, n) != 'z' || !seen->values[at])
+		return;
+	len = peek_string(text, EXPECT_TEXT, seen->values[at]);
+	if (len < 0)
+		return;
+	seen->readable |= 1u << at;
+	if (len >= EXPECT_TEXT)
+		str_print(text + EXPECT_TEXT - 1, 4, "...");
+}
+
+/* Write down a call for a message, unless there is one already. */
+static void note_call(struct expect_call *seen, const struct ftr_expect *expect,
+	struct ftr_call *call, uint64_t number, enum moment moment)
+{
+	const struct signature *signature = &expect->signature;
+	uint32_t none = CALL_NONE;
+
+	if (!__atomic_compare_exchange_n(&seen->state, &none, CALL_CLAIMED, false, __ATOMIC_RELAXED,
+		    __ATOMIC_RELAXED))
+		return;
+	seen->thread = thread_id();
+	seen->number = number;
+	seen->expect = expect;
+	seen->function = ftr_call_function(call);
+	seen->returned = moment == AT_RETURN;
+	/* After the return the arguments' places are the function's. */
+	for (unsigned i = 0; moment == AT_ENTRY && i < signature->n; i++)
+		note_value(seen, signature, call, i, i);
+	if (moment == AT_RETURN)
+		note_value(seen, signature, call, FTR_RESULT, SIGNATURE_MAX);
+	seen->nstack = ftr_call_stack(call, seen->stack, EXPECT_STACK);
+	__atomic_store_n(&seen->state, CALL_COMPLETE, __ATOMIC_RELEASE);
+}
+
+static void fail(struct expect_failure *failure, const struct ftr_expect *expect,
+	struct ftr_call *call, uint64_t number, enum moment moment)
+{
+	__atomic_fetch_add(&failure->calls, 1, __ATOMIC_RELAXED);
+	note_call(&failure->first, expect, call, number, moment);
+}
+
+static void fail_these(uint64_t bits, const struct ftr_expect *expect, struct ftr_call *call,
+	uint64_t number, enum moment moment)
+{
+	for (uint32_t i = 0; i < EXPECT_CONDITIONS; i++)
+		if (bits & FAILED(i))
+			fail(&expect->state->conditions[i], expect, call, number, moment);
+}
+
+static uint8_t step_of(const struct expect_order *order, const struct ftr_expect *expect)
+{
+	unsigned i = 0;
+
+	while (order->steps[i] != expect)
+		i++;
+	return (uint8_t)(i + 1);
+}
+
+/* One call more; all that is known of an order changes at once. */
+static void go_on(const struct expect_order *order, const struct ftr_expect *expect,
+	struct ftr_call *call, uint64_t number, enum moment moment)
+{
+	struct expect_progress *progress = order->progress;
+	uint64_t old = __atomic_load_n(&progress->word, __ATOMIC_ACQUIRE), new;
+	bool fits, breaks;
+
+	do {
+		uint32_t done = (uint32_t)old;
+
+		fits = done < order->n && order->steps[done] == expect;
+		breaks = order->strict && !fits && !(done & EXPECT_BROKEN);
+		new = ((old >> 32) + 1) << 32 | (done + fits) | (breaks ? EXPECT_BROKEN : 0);
+	} while (!__atomic_compare_exchange_n(
+		&progress->word, &old, new, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	if (old >> 32 < EXPECT_LOG)
+		__atomic_store_n(
+			&progress->log[old >> 32], step_of(order, expect), __ATOMIC_RELEASE);
+	if (breaks)
+		note_call(&progress->offender, expect, call, number, moment);
+}
+
+/* The call is one of the expectation's. Returns its number. */
+static uint64_t count(struct ftr_expect *expect, struct ftr_call *call, enum moment moment)
+{
+	struct expect_state *state = expect->state;
+	uint64_t number = __atomic_add_fetch(&state->calls, 1, __ATOMIC_RELAXED);
+
+	if (number > __atomic_load_n(&expect->most, __ATOMIC_RELAXED))
+		fail(&state->excess, expect, call, number, moment);
+	for (struct expect_link *l = __atomic_load_n(&expect->orders, __ATOMIC_ACQUIRE); l;
+		l = l->next)
+		go_on(l->order, expect, call, number, moment);
+	return number;
+}
+
+void expect_entered(struct ftr_call *call, void *data)
+{
+	struct ftr_expect *expect = data;
+	uint32_t n = __atomic_load_n(&expect->nconditions, __ATOMIC_ACQUIRE);
+	uint64_t number, bits;
+
+	if (!chosen(expect, call, AT_ENTRY, n))
+		return;
+	bits = failed(expect, call, AT_ENTRY, n);
+	if (__atomic_load_n(&expect->at_return, __ATOMIC_RELAXED)) {
+		*ftr_call_word(call) = CALL_SEEN | bits;
+		return;
+	}
+	number = count(expect, call, AT_ENTRY);
+	fail_these(bits, expect, call, number, AT_ENTRY);
+	*ftr_call_word(call) = CALL_SEEN | number << NUMBER_FROM;
+}
+
+void expect_returned(struct ftr_call *call, void *data)
+{
+	struct ftr_expect *expect = data;
+	uint32_t n = __atomic_load_n(&expect->nconditions, __ATOMIC_ACQUIRE);
+	uint64_t word = *ftr_call_word(call), number = word >> NUMBER_FROM;
+
+	if (!(word & CALL_SEEN))
+		return;
+	if (!number) {
+		if (!chosen(expect, call, AT_RETURN, n))
+			return;
+		number = count(expect, call, AT_RETURN);
+	}
+	fail_these((word & ALL_FAILED) | failed(expect, call, AT_RETURN, n), expect, call, number,
+		AT_RETURN);
+}
