@@ -45,7 +45,7 @@ unsigned callstack_walk(const struct callstack_unwinder *u, uint64_t slot, const
 		if (u->get_register(cursor, REGISTER_IP, &ip)
 			|| u->get_register(cursor, REGISTER_SP, &sp) || !ip)
 			break;
-		if (sp > slot && !shadow_is_return_point(ip))
+		if (sp > slot && !shadow_pad_of(ip))
 			addresses[stored++] = (const void *)ip;
 	}
 	return stored;

@@ -15,7 +15,7 @@ struct callstack_unwinder {
 };
 
 /*
- * The frames above stack slot @slot of the calling thread, without return points. Stores up to @n
+ * The frames above stack slot @slot of the calling thread, without detours. Stores up to @n
  * return addresses and returns how many.
  */
 unsigned callstack_walk(const struct callstack_unwinder *unwinder, uint64_t slot,

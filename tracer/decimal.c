@@ -205,6 +205,11 @@ size_t decimal_print(char out[DECIMAL_MAX], uint64_t bits)
 	return len;
 }
 
+static bool is_nan(uint64_t bits)
+{
+	return EXPONENT_OF(bits) == 0x7ff && MANTISSA_OF(bits);
+}
+
 uint64_t decimal_widen(uint32_t bits)
 {
 	uint64_t sign = (uint64_t)(bits >> 31) << 63, mantissa = bits & 0x7fffff;
@@ -221,9 +226,26 @@ uint64_t decimal_widen(uint32_t bits)
 	return sign | (exponent + 1023 - 127) << 52 | (mantissa & 0x7fffff) << 29;
 }
 
-static bool is_nan(uint64_t bits)
+uint32_t decimal_narrow(uint64_t bits)
 {
-	return EXPONENT_OF(bits) == 0x7ff && MANTISSA_OF(bits);
+	uint32_t sign = (uint32_t)(bits >> 63) << 31;
+	int exponent = EXPONENT_OF(bits) - 1023 + 127, cut = 29 + (exponent < 1 ? 1 - exponent : 0);
+	uint64_t mantissa = MANTISSA_OF(bits) | 1ull << 52, left, half, result;
+
+	if (is_nan(bits))
+		return sign | 0x7fc00000;
+	if (exponent > 254)
+		return sign | 0x7f800000;
+	if (cut > 54)
+		return sign;
+	half = 1ull << (cut - 1);
+	left = mantissa & (2 * half - 1);
+	result = mantissa >> cut;
+	if (exponent > 1)
+		result += (uint64_t)(exponent - 1) << 23;
+	/* Rounded up, the largest mantissa becomes the next exponent. */
+	result += left > half || (left == half && result & 1);
+	return sign | (uint32_t)result;
 }
 
 bool decimal_equal(uint64_t a, uint64_t b)

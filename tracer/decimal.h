@@ -16,6 +16,9 @@ size_t decimal_print(char out[DECIMAL_MAX], uint64_t bits);
 /* The double of the same value as a float. */
 uint64_t decimal_widen(uint32_t bits);
 
+/* The float nearest to a double. */
+uint32_t decimal_narrow(uint64_t bits);
+
 /* Are they the same number? NaN and NaN are, and 0.0 and -0.0. */
 bool decimal_equal(uint64_t a, uint64_t b);
 

@@ -142,3 +142,27 @@ Test(decimal, fractions)
 		cr_expect_eq(fraction, rows[i].fraction, "%a: %lx", rows[i].value, fraction);
 	}
 }
+
+Test(decimal, narrows_to_the_nearest_float)
+{
+	static const double rows[] = { 0.0, -0.0, 1.5, -0.1, FLT_MAX, FLT_MIN, 0x1p-149, 0x1p-150,
+		0x1.8p-150, 0x1p-151, 3e-40, 1e-320, 1e39, -1e39, 0x1.fffffefp127, 0x1.ffffffp127,
+		16777217.0, 16777219.0, 0x1.fffffep-127, 0x1.ffffffp-127, INFINITY, -INFINITY };
+
+	random_state = 2;
+	for (int i = 0; i < 20000; i++) {
+		bool named = (size_t)i < sizeof(rows) / sizeof(*rows);
+		uint64_t bits = random64();
+		uint32_t wanted;
+		double value;
+		float f;
+
+		/* exponents around those of floats */
+		bits = (bits & ~(0x7ffull << 52)) | (0x360 + (bits >> 52) % 0x130) << 52;
+		value = named ? rows[i] : number_of(bits);
+		f = (float)value;
+		__builtin_memcpy(&wanted, &f, sizeof(wanted));
+		cr_assert_eq(decimal_narrow(bits_of(value)), wanted, "%a", value);
+	}
+	cr_expect_eq(decimal_narrow(bits_of(NAN)) & 0x7fffffff, 0x7fc00000);
+}
