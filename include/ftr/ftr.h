@@ -318,7 +318,7 @@ FTR_API int ftr_describe(const void *address, char *text, size_t size);
  *	ftr_expect_calls(put, 2, 2);
  *	ftr_expect_string(put, FTR_MUST, 1, "key");
  *	ftr_expect_integer(put, FTR_MUST, FTR_RESULT, 0);
- *	ftr_expect_order((struct ftr_expect *[]){ put, put, sync }, 3, FTR_STRICT);
+ *	ftr_expect_order(FTR_STRICT, put, put, sync);
  *	run();
  *	assert(ftr_verify(NULL, NULL) == 0);
  *
@@ -413,8 +413,14 @@ enum ftr_order_flags {
 };
 FTR_API int ftr_expect_order_at(struct ftr_expect *const *steps, unsigned n, unsigned flags,
 	const char *file, int line);
-#define ftr_expect_order(steps, n, flags)                                                          \
-	ftr_expect_order_at((steps), (n), (flags), __FILE__, __LINE__)
+#ifndef __cplusplus
+#define ftr_expect_order(flags, ...)                                                               \
+	ftr_expect_order_at((struct ftr_expect *const[]){__VA_ARGS__},                             \
+		sizeof((struct ftr_expect *const[]){__VA_ARGS__}) / sizeof(struct ftr_expect *),   \
+		(flags), __FILE__, __LINE__)
+#else
+#define ftr_expect_order(flags, ...) ::ftr::order_at(__FILE__, __LINE__, (flags), __VA_ARGS__)
+#endif
 
 /* How many calls it has counted so far. */
 FTR_API uint64_t ftr_expect_seen(const struct ftr_expect *expect);
@@ -548,6 +554,14 @@ struct expectations {
 		ftr_forget();
 	}
 };
+
+template <typename... Steps>
+int order_at(const char *file, int line, unsigned flags, Steps... steps) noexcept
+{
+	ftr_expect *const list[] = { steps... };
+
+	return ftr_expect_order_at(list, sizeof...(steps), flags, file, line);
+}
 
 } // namespace ftr
 #endif

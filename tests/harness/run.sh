@@ -1,0 +1,103 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# ftr as a test library, the way its users have it: installed, and from there found by
+# find_package() and by pkg-config; as a part of another project (FetchContent); linked as libftr.so
+# and libftr.a, opened with dlopen (from Python), and preloaded. Also the example of ftr(3).
+#   sh tests/harness/run.sh --build DIR [--keep]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+source=$(cd "$here/../.." && pwd)
+build=$source/build/dev
+keep=no
+while [ $# -gt 0 ]; do
+	case $1 in
+	--build) build=$2; shift ;;
+	--keep) keep=yes ;;
+	*) echo "usage: run.sh [--build DIR] [--keep]" >&2; exit 2 ;;
+	esac
+	shift
+done
+
+scratch=$(mktemp -d)
+end() {
+	[ "$keep" = yes ] && echo "kept: $scratch" || rm -rf "$scratch"
+}
+trap end EXIT
+prefix=$scratch/installed
+failed=0
+
+# Run a command; its output is shown when it fails.
+step() { # what, command ...
+	what=$1
+	shift
+	if "$@" >"$scratch/log" 2>&1; then
+		echo "ok: $what"
+	else
+		echo "FAIL: $what"
+		sed 's/^/    /' "$scratch/log"
+		failed=1
+	fi
+}
+
+project() { # where ftr comes from, cmake options ...
+	from=$1
+	shift
+	cmake -G Ninja -S "$here" -B "$scratch/$from" -DFTR_FROM="$from" "$@" &&
+		cmake --build "$scratch/$from" -j2 &&
+		ctest --test-dir "$scratch/$from" --output-on-failure --no-tests=error
+}
+
+step install cmake --install "$build" --prefix "$prefix"
+libftr=$(find "$prefix" -name libftr.so)
+export LD_LIBRARY_PATH="${libftr%/*}" PKG_CONFIG_PATH="${libftr%/*}/pkgconfig"
+step 'find_package: Criterion, GoogleTest, assert, libftr.a' \
+	project package -DCMAKE_PREFIX_PATH="$prefix"
+step pkg-config project pkg-config
+step FetchContent project source -DFTR_SOURCE="$source"
+kv=$scratch/package
+
+step 'dlopen: Python' env LIBFTR="$libftr" LIBKV="$kv/libkv.so" python3 "$here/test_kv.py"
+
+# Preloaded, the tracer runs at the same time, and both see the same calls.
+step 'preloaded: Criterion' env LD_PRELOAD="$libftr" FTR_DATA="$scratch/data" FTR_MODULES='*kv*' \
+	"$kv/test_kv" --jobs 1
+step 'preloaded: Python' env LD_PRELOAD="$libftr" FTR_DATA="$scratch/data" FTR_MODULES='libkv.so' \
+	LIBFTR="$libftr" LIBKV="$kv/libkv.so" python3 "$here/test_kv.py"
+
+# The program itself.
+program() {
+	printf 'put a 1\nget a\nput b\nget b\nsync\n' |
+		LD_PRELOAD=$libftr FTR_DATA=$scratch/program FTR_MODULES='kvstore,libkv.so' \
+			"$kv/kvstore" "$scratch/store" >"$scratch/answers" &&
+		[ "$(tr '\n' , <"$scratch/answers")" = 'ok,1,error what?,none,ok,' ] &&
+		"$prefix/bin/ftr-report" --csv "$scratch/program" >"$scratch/report" &&
+		grep -q 'kv_put' "$scratch/report" && grep -q 'writer_main' "$scratch/report"
+}
+step 'the program, traced' program
+
+# The first example of the section EXAMPLE.
+manual() {
+	awk '/^\.SH EXAMPLE/ { on = 1 } on && /^\.EE/ { exit } text { print } on && /^\.EX/ { text = 1 }' \
+		"$source/docs/man/ftr.3" | sed 's/\\e/\\/g; s/\\-/-/g' >"$scratch/example.c" &&
+		grep -q main "$scratch/example.c" &&
+		# shellcheck disable=SC2046 # words
+		cc -g -Wall -Wextra -Werror -o "$scratch/example" "$scratch/example.c" \
+			$(pkg-config --cflags --libs ftr) &&
+		"$scratch/example"
+}
+step 'the example of ftr(3)' manual
+
+# Killed with all in use: its directory holds the store alone, no memory has a name, no child runs.
+killed() {
+	mkdir "$scratch/killed"
+	find /dev/shm /tmp -maxdepth 1 -name '*ftr*' | sort >"$scratch/before"
+	status=0
+	(cd "$scratch/killed" && exec "$kv/killed" store) || status=$?
+	find /dev/shm /tmp -maxdepth 1 -name '*ftr*' | sort >"$scratch/after"
+	echo "status $status"
+	[ $status = 137 ] && [ "$(ls -A "$scratch/killed")" = store ] &&
+		diff "$scratch/before" "$scratch/after" && ! pgrep -f "$kv/killed"
+}
+step 'killed, it leaves nothing' killed
+
+exit $failed
