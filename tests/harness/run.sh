@@ -64,6 +64,14 @@ step 'preloaded: Criterion' env LD_PRELOAD="$libftr" FTR_DATA="$scratch/data" FT
 step 'preloaded: Python' env LD_PRELOAD="$libftr" FTR_DATA="$scratch/data" FTR_MODULES='libkv.so' \
 	LIBFTR="$libftr" LIBKV="$kv/libkv.so" python3 "$here/test_kv.py"
 
+archive() {
+	# shellcheck disable=SC2046 # words
+	cc -g -o "$scratch/archive" "$here/test_kv_assert.c" -I"$here" \
+		$(pkg-config --cflags --libs-only-L ftr) -L"$kv" -l:libftr.a -lZydis -lkv \
+		-Wl,-rpath,"$kv" && "$scratch/archive"
+}
+step 'libftr.a by pkg-config' archive
+
 # The program itself.
 program() {
 	printf 'put a 1\nget a\nput b\nget b\nsync\n' |
