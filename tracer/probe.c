@@ -20,6 +20,7 @@ struct ftr_probe {
 	uint64_t serial;
 	struct ftr_probe_spec spec; /* without strings */
 	bool stays; /* a thread may be reading it for ever */
+	void (*release)(void *data); /* see probe_on_detach() */
 	struct target **targets;
 	size_t ntargets, room;
 	struct ftr_counts base;	  /* what there was before, in all, */
@@ -28,6 +29,7 @@ struct ftr_probe {
 
 static struct {
 	struct ftr_probe *first; /* RCU */
+	struct ftr_probe *retired; /* detached by a handler while others of its handlers ran */
 	uint64_t serial;
 	int holder; /* thread id of who holds the lock; 0: nobody */
 } probes;
@@ -724,6 +726,29 @@ static int detach(struct ftr_probe *p, const void *frame)
 	return err;
 }
 
+static void free_retired(void)
+{
+	struct ftr_probe **at = &probes.retired;
+
+	while (*at) {
+		struct ftr_probe *p = *at;
+
+		if (has_handlers(p) && hook_running(p->serial)) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		if (p->release)
+			p->release(p->spec.data);
+		free_probe(p);
+	}
+}
+
+void probe_on_detach(struct ftr_probe *p, void (*release)(void *data))
+{
+	p->release = release;
+}
+
 EXPORTED int ftr_detach(struct ftr_probe *p)
 {
 	struct quiet q = { .frame = __builtin_frame_address(0) };
@@ -742,7 +767,9 @@ EXPORTED int ftr_detach(struct ftr_probe *p)
 	if (p->stays)
 		return err;
 	lock(&q);
-	free_probe(p);
+	p->next = probes.retired;
+	probes.retired = p;
+	free_retired();
 	unlock(&q);
 	return err;
 }

@@ -10,6 +10,10 @@ struct shadow_thread;
 /* @thread's numbers go on for another thread: what its blocks hold by now is not its own. */
 void probe_renewed(struct shadow_thread *thread);
 
+/* Call @release with the probe's data once no handler of it runs any more: at ftr_detach(), or, where
+ * that was called by a handler, at a later one. It calls nothing but the kernel. */
+void probe_on_detach(struct ftr_probe *probe, void (*release)(void *data));
+
 /* Say why a function of the API failed; for ftr_error(). Returns @err. */
 int probe_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
