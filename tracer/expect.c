@@ -264,6 +264,8 @@ static int add(struct ftr_expect *expect, struct expect_condition c)
 	if (c.words)
 		c.words = copy(&expect->arena, c.words);
 	expect->conditions[expect->nconditions] = c;
+	if (c.n == FTR_RESULT)
+		__atomic_store_n(&expect->keeps, true, __ATOMIC_RELAXED);
 	if (c.n == FTR_RESULT && (c.how == FTR_WHEN || c.how == FTR_UNLESS))
 		__atomic_store_n(&expect->at_return, true, __ATOMIC_RELAXED);
 	__atomic_store_n(&expect->nconditions, expect->nconditions + 1, __ATOMIC_RELEASE);

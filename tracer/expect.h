@@ -16,6 +16,14 @@
 #define EXPECT_STACK	  24
 #define EXPECT_TEXT	  44 /* bytes of a string that messages show */
 #define EXPECT_BYTES	  4096
+#define EXPECT_KEPT	  31 /* calls in progress whose arguments are kept */
+
+/* Argument n is at [n], the result at [SIGNATURE_MAX]. */
+struct expect_values {
+	uint32_t known, readable; /* a bit for each; readable: a string, in texts */
+	uint64_t values[SIGNATURE_MAX + 1];
+	char texts[SIGNATURE_MAX + 1][EXPECT_TEXT + 4]; /* "..." where it was cut off */
+};
 
 /* A call that a message tells of. */
 struct expect_call {
@@ -25,10 +33,8 @@ struct expect_call {
 	const struct ftr_expect *expect;
 	const struct ftr_function *function;
 	bool returned;
-	/* Argument n is at [n], the result at [SIGNATURE_MAX]; strings are in texts. */
-	uint32_t known, readable; /* a bit for each */
-	uint64_t values[SIGNATURE_MAX + 1];
-	char texts[SIGNATURE_MAX + 1][EXPECT_TEXT + 4]; /* "..." where it was cut off */
+	bool arguments; /* they are known */
+	struct expect_values values;
 	const void *stack[EXPECT_STACK];
 	unsigned nstack;
 };
@@ -40,11 +46,18 @@ struct expect_failure {
 	struct expect_call first;
 };
 
+/* Arguments of a call in progress, in case that something is wrong with its result. */
+struct expect_kept {
+	uint32_t used;
+	struct expect_values values;
+};
+
 /* Written by handlers; wiped by a fork. */
 struct expect_state {
 	uint64_t calls;
 	struct expect_failure conditions[EXPECT_CONDITIONS];
 	struct expect_failure excess; /* beyond the most that are expected */
+	struct expect_kept kept[EXPECT_KEPT];
 };
 
 enum expect_kind {
@@ -107,6 +120,7 @@ struct ftr_expect {
 	struct signature signature;
 	bool entry_only;
 	bool at_return; /* calls are counted when they return */
+	bool keeps;	/* conditions on results: arguments are kept for messages */
 	uint64_t least, most;
 	uint32_t nconditions; /* written last */
 	struct expect_condition conditions[EXPECT_CONDITIONS];

@@ -8,12 +8,16 @@
 
 /*
  * The word of a call: CALL_SEEN, what MUST have been and was not at its entry (a bit for each
- * condition), and its number, unless calls are counted at their return.
+ * condition), where its arguments are kept (0: nowhere), and its number, unless calls are counted at
+ * their return.
  */
 #define CALL_SEEN   1
 #define FAILED(i)   (2ull << (i))
 #define ALL_FAILED  (FAILED(EXPECT_CONDITIONS) - FAILED(0))
-#define NUMBER_FROM (EXPECT_CONDITIONS + 1)
+#define KEPT_FROM   (EXPECT_CONDITIONS + 1)
+#define NUMBER_FROM (KEPT_FROM + 5)
+
+_Static_assert(EXPECT_KEPT < 1 << (NUMBER_FROM - KEPT_FROM), "the place fits");
 
 enum moment { AT_ENTRY, AT_RETURN };
 
@@ -92,30 +96,69 @@ static uint64_t failed(const struct ftr_expect *expect, struct ftr_call *call, e
 	return bits;
 }
 
-static void note_value(struct expect_call *seen, const struct signature *signature,
+static void note_value(struct expect_values *to, const struct signature *signature,
 	struct ftr_call *call, unsigned n, unsigned at)
 {
-	char *text = seen->texts[at];
+	char *text = to->texts[at];
 	long len;
 
-	if (!signature_value(signature, call, n, &seen->values[at]))
+	if (!signature_value(signature, call, n, &to->values[at]))
 		return;
-	seen->known |= 1u << at;
-	if (signature_letter(signature, n) != 'z' || !seen->values[at])
+	to->known |= 1u << at;
+	if (signature_letter(signature, n) != 'z' || !to->values[at])
 		return;
-	len = peek_string(text, EXPECT_TEXT, seen->values[at]);
+	len = peek_string(text, EXPECT_TEXT, to->values[at]);
 	if (len < 0)
 		return;
-	seen->readable |= 1u << at;
+	to->readable |= 1u << at;
 	if (len >= EXPECT_TEXT)
 		str_print(text + EXPECT_TEXT - 1, 4, "...");
+}
+
+static void note_arguments(struct expect_values *to, const struct signature *signature,
+	struct ftr_call *call)
+{
+	to->known = to->readable = 0;
+	for (unsigned i = 0; i < signature->n; i++)
+		note_value(to, signature, call, i, i);
+}
+
+/* After the return the arguments' places are the function's. Returns where they are, from 1. */
+static uint64_t keep_arguments(struct ftr_expect *expect, struct ftr_call *call)
+{
+	for (uint64_t i = 0; i < EXPECT_KEPT; i++) {
+		struct expect_kept *kept = &expect->state->kept[i];
+
+		if (__atomic_exchange_n(&kept->used, 1, __ATOMIC_ACQUIRE))
+			continue;
+		note_arguments(&kept->values, &expect->signature, call);
+		return i + 1;
+	}
+	return 0;
+}
+
+static struct expect_kept *kept_at(const struct ftr_expect *expect, uint64_t word)
+{
+	uint64_t place = word >> KEPT_FROM & ((1u << (NUMBER_FROM - KEPT_FROM)) - 1);
+
+	return place ? &expect->state->kept[place - 1] : NULL;
+}
+
+/* A call as a message tells it, at its return. */
+static void note_return(struct expect_call *seen, const struct signature *signature,
+	struct ftr_call *call, const struct expect_kept *kept)
+{
+	seen->returned = true;
+	seen->arguments = kept;
+	if (kept)
+		seen->values = kept->values;
+	note_value(&seen->values, signature, call, FTR_RESULT, SIGNATURE_MAX);
 }
 
 /* Write down a call for a message, unless there is one already. */
 static void note_call(struct expect_call *seen, const struct ftr_expect *expect,
 	struct ftr_call *call, uint64_t number, enum moment moment)
 {
-	const struct signature *signature = &expect->signature;
 	uint32_t none = CALL_NONE;
 
 	if (!__atomic_compare_exchange_n(&seen->state, &none, CALL_CLAIMED, false, __ATOMIC_RELAXED,
@@ -125,12 +168,12 @@ static void note_call(struct expect_call *seen, const struct ftr_expect *expect,
 	seen->number = number;
 	seen->expect = expect;
 	seen->function = ftr_call_function(call);
-	seen->returned = moment == AT_RETURN;
-	/* After the return the arguments' places are the function's. */
-	for (unsigned i = 0; moment == AT_ENTRY && i < signature->n; i++)
-		note_value(seen, signature, call, i, i);
-	if (moment == AT_RETURN)
-		note_value(seen, signature, call, FTR_RESULT, SIGNATURE_MAX);
+	if (moment == AT_ENTRY) {
+		seen->arguments = true;
+		note_arguments(&seen->values, &expect->signature, call);
+	} else {
+		note_return(seen, &expect->signature, call, kept_at(expect, *ftr_call_word(call)));
+	}
 	seen->nstack = ftr_call_stack(call, seen->stack, EXPECT_STACK);
 	__atomic_store_n(&seen->state, CALL_COMPLETE, __ATOMIC_RELEASE);
 }
@@ -200,28 +243,28 @@ void expect_entered(struct ftr_call *call, void *data)
 {
 	struct ftr_expect *expect = data;
 	uint32_t n = __atomic_load_n(&expect->nconditions, __ATOMIC_ACQUIRE);
-	uint64_t number, bits;
+	uint64_t number, bits, word = CALL_SEEN;
 
 	if (!chosen(expect, call, AT_ENTRY, n))
 		return;
+	if (__atomic_load_n(&expect->keeps, __ATOMIC_RELAXED))
+		word |= keep_arguments(expect, call) << KEPT_FROM;
 	bits = failed(expect, call, AT_ENTRY, n);
 	if (__atomic_load_n(&expect->at_return, __ATOMIC_RELAXED)) {
-		*ftr_call_word(call) = CALL_SEEN | bits;
-		return;
+		word |= bits;
+	} else {
+		number = count(expect, call, AT_ENTRY);
+		fail_these(bits, expect, call, number, AT_ENTRY);
+		word |= number << NUMBER_FROM;
 	}
-	number = count(expect, call, AT_ENTRY);
-	fail_these(bits, expect, call, number, AT_ENTRY);
-	*ftr_call_word(call) = CALL_SEEN | number << NUMBER_FROM;
+	*ftr_call_word(call) = word;
 }
 
-void expect_returned(struct ftr_call *call, void *data)
+static void look_at_result(struct ftr_expect *expect, struct ftr_call *call, uint64_t word)
 {
-	struct ftr_expect *expect = data;
 	uint32_t n = __atomic_load_n(&expect->nconditions, __ATOMIC_ACQUIRE);
-	uint64_t word = *ftr_call_word(call), number = word >> NUMBER_FROM;
+	uint64_t number = word >> NUMBER_FROM;
 
-	if (!(word & CALL_SEEN))
-		return;
 	if (!number) {
 		if (!chosen(expect, call, AT_RETURN, n))
 			return;
@@ -229,4 +272,16 @@ void expect_returned(struct ftr_call *call, void *data)
 	}
 	fail_these((word & ALL_FAILED) | failed(expect, call, AT_RETURN, n), expect, call, number,
 		AT_RETURN);
+}
+
+void expect_returned(struct ftr_call *call, void *data)
+{
+	struct ftr_expect *expect = data;
+	uint64_t word = *ftr_call_word(call);
+	struct expect_kept *kept = kept_at(expect, word);
+
+	if (word & CALL_SEEN)
+		look_at_result(expect, call, word);
+	if (kept)
+		__atomic_store_n(&kept->used, 0, __ATOMIC_RELEASE);
 }

@@ -59,17 +59,19 @@ static void end(struct expect_messages *messages, const struct text *text)
 static void put_noted(struct text *text, const struct signature *signature,
 	const struct expect_call *seen, unsigned n, unsigned at)
 {
-	if (!(seen->known >> at & 1))
+	const struct expect_values *v = &seen->values;
+
+	if (!(v->known >> at & 1))
 		put(text, "?");
 	else
-		put_value(text, signature_letter(signature, n), seen->values[at],
-			seen->readable >> at & 1 ? seen->texts[at] : NULL);
+		put_value(text, signature_letter(signature, n), v->values[at],
+			v->readable >> at & 1 ? v->texts[at] : NULL);
 }
 
 static void put_arguments(struct text *text, const struct signature *signature,
 	const struct expect_call *seen)
 {
-	if (signature->none || (seen->returned && signature->n)) {
+	if (signature->none || (signature->n && !seen->arguments)) {
 		put(text, "(...)");
 		return;
 	}
@@ -212,7 +214,7 @@ static void put_seen(struct text *text, const struct ftr_expect *expect,
 		put(text, "thread %d", seen->thread);
 	else if (c->kind == KIND_DEPTH)
 		put(text, "more");
-	else if (complete && c->kind <= KIND_STRING && seen->known >> at & 1)
+	else if (complete && c->kind <= KIND_STRING && seen->values.known >> at & 1)
 		put_noted(text, &expect->signature, seen, c->n, at);
 	else
 		put(text, "otherwise");

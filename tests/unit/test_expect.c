@@ -297,7 +297,39 @@ Test(expect, results)
 	CALL("f", 0x120000, 1);
 	CALL("f", 0x1ffff, 1);
 	expect_told(1, "f: expected the result to be 0, seen -1 in 1 of 2 calls\n"
-		       "  call 2: f(...) = -1, thread T" FROM);
+		       "  call 2: f(1) = -1, thread T" FROM);
+}
+
+/* Of many calls in progress at a time some have lost their arguments when they return. */
+Test(expect, deep_calls_keep_their_arguments_as_far_as_possible)
+{
+	struct ftr_expect *f = EXPECT("f", "w(w)");
+	struct ftr_call calls[40] = { 0 };
+
+	ftr_expect_integer(f, FTR_MUST, FTR_RESULT, 0);
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 40; i++) {
+			calls[i].words[0] = (uint64_t)i;
+			calls[i].word = 0;
+			play("f", &calls[i], false);
+		}
+		for (int i = 40; i--;) {
+			calls[i].result = round && i == 30;
+			play("f", &calls[i], true);
+		}
+	}
+	expect_told(1, "f: expected the result to be 0, seen 1 in 1 of 80 calls\n"
+		       "  call 71: f(30) = 1, thread T" FROM);
+	f = EXPECT("f", "w(w)");
+	ftr_expect_integer(f, FTR_MUST, FTR_RESULT, 0);
+	for (int i = 0; i < 40; i++) {
+		calls[i].word = 0;
+		play("f", &calls[i], false);
+	}
+	calls[39].result = 1;
+	play("f", &calls[39], true);
+	expect_told(1, "f: expected the result to be 0, seen 1 in 1 of 40 calls\n"
+		       "  call 40: f(...) = 1, thread T" FROM);
 }
 
 /* A call that does not return has no result that could be wrong. */
@@ -333,8 +365,8 @@ Test(expect, conditions_choose_calls)
 		       "seen 1\n"
 		       "  call 1: f(2, \"no\"), thread T" FROM
 		       "g: expected exactly 2 calls with the result = -1, seen 1\n"
-		       "g: expected argument 0 to be 7, seen otherwise in 1 of 1 call\n"
-		       "  call 1: g(...) = -1, thread T" FROM);
+		       "g: expected argument 0 to be 7, seen 8 in 1 of 1 call\n"
+		       "  call 1: g(8) = -1, thread T" FROM);
 }
 
 static int is_even(struct ftr_call *call, void *data)
