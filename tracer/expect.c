@@ -122,8 +122,8 @@ static void attach(struct ftr_expect *expect, const struct ftr_probe_spec *given
 	}
 }
 
-static struct ftr_expect *make(const struct ftr_probe_spec *spec, size_t size,
-	const char *signature, const char *file, int line)
+static struct ftr_expect *make(const char *file, int line, const struct ftr_probe_spec *spec,
+	size_t size, const char *signature)
 {
 	struct arena arena = { 0 };
 	struct ftr_expect *expect = arena_alloc(&arena, sizeof(*expect));
@@ -157,15 +157,15 @@ static void end(struct ftr_expect *expect)
 	arena_free(&arena);
 }
 
-EXPORTED struct ftr_expect *ftr_expect_spec_at(const struct ftr_probe_spec *spec, size_t size,
-	const char *signature, const char *file, int line)
+EXPORTED struct ftr_expect *ftr_expect_spec_at(const char *file, int line,
+	const struct ftr_probe_spec *spec, size_t size, const char *signature)
 {
 	struct ftr_expect *expect;
 
 	if (!spec || hook_in_handler())
 		return NULL;
 	ftr_call_stack_prepare();
-	expect = make(spec, size, signature, file, line);
+	expect = make(file, line, spec, size, signature);
 	if (enter()) {
 		if (expect)
 			end(expect);
@@ -181,12 +181,12 @@ EXPORTED struct ftr_expect *ftr_expect_spec_at(const struct ftr_probe_spec *spec
 	return expect;
 }
 
-EXPORTED struct ftr_expect *ftr_expect_at(const char *name, const char *signature,
-	const char *file, int line)
+EXPORTED struct ftr_expect *ftr_expect_at(const char *file, int line, const char *name,
+	const char *signature)
 {
 	const struct ftr_probe_spec spec = { .name = name };
 
-	return ftr_expect_spec_at(&spec, sizeof(spec), signature, file, line);
+	return ftr_expect_spec_at(file, line, &spec, sizeof(spec), signature);
 }
 
 EXPORTED int ftr_expect_calls(struct ftr_expect *expect, uint64_t least, uint64_t most)
@@ -339,8 +339,8 @@ static int link_order(struct ftr_expect *expect, struct expect_order *order)
 	return 0;
 }
 
-static int make_order(struct ftr_expect *const *steps, unsigned n, bool strict, const char *file,
-	int line)
+static int make_order(const char *file, int line, bool strict, struct ftr_expect *const *steps,
+	unsigned n)
 {
 	struct expect_order *order = arena_alloc(&all.lists.arena, sizeof(*order));
 	int err = 0;
@@ -360,17 +360,17 @@ static int make_order(struct ftr_expect *const *steps, unsigned n, bool strict, 
 	return err;
 }
 
-EXPORTED int ftr_expect_order_at(struct ftr_expect *const *steps, unsigned n, unsigned flags,
-	const char *file, int line)
+EXPORTED int ftr_expect_order_at(const char *file, int line, unsigned flags,
+	struct ftr_expect *const *steps, size_t n)
 {
 	int err = enter();
 	bool good = n && n <= EXPECT_STEPS && !(flags & ~(unsigned)FTR_STRICT);
 
 	if (err)
 		return err;
-	for (unsigned i = 0; good && i < n; i++)
+	for (size_t i = 0; good && i < n; i++)
 		good = steps[i];
-	err = good ? make_order(steps, n, flags & FTR_STRICT, file, line) : -EINVAL;
+	err = good ? make_order(file, line, flags & FTR_STRICT, steps, (unsigned)n) : -EINVAL;
 	if (err)
 		all.lists.lost++;
 	return leave(err);

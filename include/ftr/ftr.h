@@ -119,7 +119,10 @@ enum ftr_flags {
  */
 FTR_API int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 	struct ftr_probe **probe);
-#define ftr_attach(spec, probe) ftr_attach_sized((spec), sizeof(*(spec)), (probe))
+static inline int ftr_attach(const struct ftr_probe_spec *spec, struct ftr_probe **probe)
+{
+	return ftr_attach_sized(spec, sizeof(*spec), probe);
+}
 
 /*
  * Detach. When it returns, no handler of the probe runs in any other thread, and none will begin;
@@ -345,18 +348,18 @@ struct ftr_expect;
  * Up to 12 parameters. Integers are compared by their own width, whether signed or not. Strings and
  * bytes are read by a system call that tells a bad pointer, or directly where that is forbidden.
  *
- * The functions ending in _at take the place in the source that messages begin with (NULL: none).
+ * The functions ending in _at take the place in the source that messages begin with; @file NULL: none.
  * Strings are copied. NULL: out of memory, which ftr_verify() reports as well.
  */
-FTR_API struct ftr_expect *ftr_expect_at(const char *name, const char *signature,
-	const char *file, int line);
-#define ftr_expect(name, signature) ftr_expect_at((name), (signature), __FILE__, __LINE__)
+FTR_API struct ftr_expect *ftr_expect_at(const char *file, int line, const char *name,
+	const char *signature);
+#define ftr_expect(name, signature) ftr_expect_at(__FILE__, __LINE__, (name), (signature))
 
 /* The same for all that a spec can say, except handlers. */
-FTR_API struct ftr_expect *ftr_expect_spec_at(const struct ftr_probe_spec *spec, size_t size,
-	const char *signature, const char *file, int line);
+FTR_API struct ftr_expect *ftr_expect_spec_at(const char *file, int line,
+	const struct ftr_probe_spec *spec, size_t size, const char *signature);
 #define ftr_expect_spec(spec, signature)                                                           \
-	ftr_expect_spec_at((spec), sizeof(*(spec)), (signature), __FILE__, __LINE__)
+	ftr_expect_spec_at(__FILE__, __LINE__, (spec), sizeof(*(spec)), (signature))
 
 /* From @least to @most calls. Never: 0, 0. At least once: 1, FTR_ANY. */
 #define FTR_ANY UINT64_MAX
@@ -411,13 +414,13 @@ FTR_API int ftr_expect_depth(struct ftr_expect *expect, unsigned most);
 enum ftr_order_flags {
 	FTR_STRICT = 1,
 };
-FTR_API int ftr_expect_order_at(struct ftr_expect *const *steps, unsigned n, unsigned flags,
-	const char *file, int line);
+FTR_API int ftr_expect_order_at(const char *file, int line, unsigned flags,
+	struct ftr_expect *const *steps, size_t n);
 #ifndef __cplusplus
 #define ftr_expect_order(flags, ...)                                                               \
-	ftr_expect_order_at((struct ftr_expect *const[]){__VA_ARGS__},                             \
-		sizeof((struct ftr_expect *const[]){__VA_ARGS__}) / sizeof(struct ftr_expect *),   \
-		(flags), __FILE__, __LINE__)
+	ftr_expect_order_at(__FILE__, __LINE__, (flags),                                           \
+		(struct ftr_expect *const[]){__VA_ARGS__},                                         \
+		sizeof((struct ftr_expect *const[]){__VA_ARGS__}) / sizeof(struct ftr_expect *))
 #else
 #define ftr_expect_order(flags, ...) ::ftr::order_at(__FILE__, __LINE__, (flags), __VA_ARGS__)
 #endif
@@ -466,8 +469,11 @@ struct ftr_fault {
  */
 FTR_API int ftr_override_sized(const struct ftr_probe_spec *spec, size_t spec_size,
 	const struct ftr_fault *fault, size_t fault_size, struct ftr_probe **probe);
-#define ftr_override(spec, fault, probe)                                                           \
-	ftr_override_sized((spec), sizeof(*(spec)), (fault), sizeof(*(fault)), (probe))
+static inline int ftr_override(const struct ftr_probe_spec *spec, const struct ftr_fault *fault,
+	struct ftr_probe **probe)
+{
+	return ftr_override_sized(spec, sizeof(*spec), fault, sizeof(*fault), probe);
+}
 
 /* The same in short: calls @from to @to (0: no end) of functions called @name return @value, with
  * errno @error. */
@@ -560,7 +566,7 @@ int order_at(const char *file, int line, unsigned flags, Steps... steps) noexcep
 {
 	ftr_expect *const list[] = { steps... };
 
-	return ftr_expect_order_at(list, sizeof...(steps), flags, file, line);
+	return ftr_expect_order_at(file, line, flags, list, sizeof...(steps));
 }
 
 } // namespace ftr

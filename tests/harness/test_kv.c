@@ -265,7 +265,7 @@ static void listen(const char *message, void *data)
 
 Test(kv, a_failure_says_what_and_where)
 {
-	struct ftr_expect *puts = ftr_expect_at("kv_put", "w(pzz)", "test_kv.c", 7);
+	struct ftr_expect *puts = ftr_expect_at("test_kv.c", 7, "kv_put", "w(pzz)");
 	const char *begin = "test_kv.c:7: kv_put: expected argument 1 to be \"a\", seen \"b\" in 1 of 2 "
 			    "calls\n  call 2: kv_put(0x";
 

@@ -21,7 +21,7 @@ kv.kv_get.restype = ctypes.c_char_p
 
 
 def expect(name, signature=None):
-    return ctypes.c_void_p(ftr.ftr_expect_at(name, signature, None, 0))
+    return ctypes.c_void_p(ftr.ftr_expect_at(None, 0, name, signature))
 
 
 def failures():
@@ -76,7 +76,7 @@ class StoreTest(unittest.TestCase):
 
     def test_order(self):
         steps = (ctypes.c_void_p * 3)(*(expect(name).value for name in (b"kv_open", b"kv_put", b"kv_sync")))
-        ftr.ftr_expect_order_at(steps, 3, 0, None, 0)
+        ftr.ftr_expect_order_at(None, 0, 0, steps, ctypes.c_size_t(3))
         self.assertEqual(self.open(), 0)
         self.assertEqual(kv.kv_put(self.store, b"a", b"1"), 0)
         self.assertEqual(kv.kv_sync(self.store), 0)

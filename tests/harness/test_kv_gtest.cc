@@ -101,7 +101,7 @@ TEST_F(Kv, FailuresAreTold)
 {
 	std::string told;
 
-	ftr_expect_calls(ftr_expect_at("kv_put", "w(pzz)", "test.cc", 5), 1, 1);
+	ftr_expect_calls(ftr_expect_at("test.cc", 5, "kv_put", "w(pzz)"), 1, 1);
 	EXPECT_EQ(ftr_verify([](const char *message,
 				     void *data) { *static_cast<std::string *>(data) += message; },
 			  &told),

@@ -171,7 +171,7 @@ static void expect_told(int failures, const char *text)
 }
 
 #define FROM "\n    from ftr_call_caller+0xN in test_expect\n"
-#define EXPECT(name, signature) ftr_expect_at((name), (signature), NULL, 0)
+#define EXPECT(name, signature) ftr_expect_at(NULL, 0, (name), (signature))
 
 Test(expect, what_is_as_expected_is_not_told)
 {
@@ -226,7 +226,7 @@ Test(expect, is_called_unless_it_says_otherwise)
 
 Test(expect, says_where_it_was_written)
 {
-	ftr_expect_at("f", NULL, "tests/x.c", 42);
+	ftr_expect_at("tests/x.c", 42, "f", NULL);
 	expect_told(1, "tests/x.c:42: f: expected at least 1 call, seen none\n");
 }
 
@@ -454,7 +454,7 @@ Test(expect, orders)
 		ftr_expect_calls(a, 0, FTR_ANY);
 		ftr_expect_calls(b, 0, FTR_ANY);
 		ftr_expect_calls(c, 0, FTR_ANY);
-		cr_expect_eq(ftr_expect_order_at(steps, 4, rows[i].flags, "x.c", 3), 0);
+		cr_expect_eq(ftr_expect_order_at("x.c", 3, rows[i].flags, steps, 4), 0);
 		for (const char *s = rows[i].calls; *s; s++)
 			CALL(((char[]){ *s, 0 }), 0, 7);
 		if (rows[i].text) {
@@ -478,8 +478,8 @@ Test(expect, long_orders_are_cut_off_in_messages)
 	for (int i = 0; i < 64; i++)
 		steps[i] = a;
 	ftr_expect_calls(b, 0, 0);
-	cr_expect_eq(ftr_expect_order_at(steps, 64, 0, NULL, 0), 0);
-	cr_expect_eq(ftr_expect_order_at(steps, 65, 0, NULL, 0), -EINVAL);
+	cr_expect_eq(ftr_expect_order_at(NULL, 0, 0, steps, 64), 0);
+	cr_expect_eq(ftr_expect_order_at(NULL, 0, 0, steps, 65), -EINVAL);
 	for (int i = 0; i < 34; i++)
 		CALL("a", 0, 0);
 	told[0] = 0;
@@ -555,7 +555,7 @@ Test(expect, forks)
 	int status;
 
 	ftr_expect_calls(f, 2, 2);
-	ftr_expect_order_at(&f, 1, FTR_STRICT, NULL, 0);
+	ftr_expect_order_at(NULL, 0, FTR_STRICT, &f, 1);
 	CALL("f", 0, 0);
 	if (fork() == 0) {
 		bool good = ftr_expect_seen(f) == 0;
