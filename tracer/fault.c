@@ -50,13 +50,19 @@ bool fault_concerns(const struct fault *fault, uint64_t caller)
 	return lo < fault->ncallers && caller >= fault->callers[lo].lo;
 }
 
+/* Has another handler of this thread caused the call? */
+static bool is_nested(const struct ftr_call *call)
+{
+	return ((const struct hook_visit *)call->visit)->depth;
+}
+
 /* A handler that calls the function gets the function. */
 static void fault_entered(struct ftr_call *call, void *data)
 {
 	const struct fault *fault = data;
 	void *result;
 
-	if (hook_nested() || !fault_concerns(fault, (uint64_t)ftr_call_caller(call))
+	if (is_nested(call) || !fault_concerns(fault, (uint64_t)ftr_call_caller(call))
 		|| !fault_chooses(fault, __atomic_add_fetch(fault->seen, 1, __ATOMIC_RELAXED)))
 		return;
 	result = ftr_result(call, fault->type);

@@ -78,7 +78,7 @@ program() {
 		LD_PRELOAD=$libftr FTR_DATA=$scratch/program FTR_MODULES='kvstore,libkv.so' \
 			"$kv/kvstore" "$scratch/store" >"$scratch/answers" &&
 		[ "$(tr '\n' , <"$scratch/answers")" = 'ok,1,error what?,none,ok,' ] &&
-		"$prefix/bin/ftr-report" --csv "$scratch/program" >"$scratch/report" &&
+		"$prefix/bin/ftr-report" --format csv --data "$scratch/program" >"$scratch/report" &&
 		grep -q 'kv_put' "$scratch/report" && grep -q 'writer_main' "$scratch/report"
 }
 step 'the program, traced' program

@@ -295,7 +295,8 @@ Test(kv, probes_end_with_their_block)
 		struct ftr_counts counts;
 
 		cr_assert_eq(ftr_attach(&spec, &probe), 1, "%s", ftr_error());
-		cr_expect_neq(memcmp(before, (const void *)kv_get, sizeof(before)), 0);
+		if (!getenv("LD_PRELOAD")) /* else it is traced, and patched anyway */
+			cr_expect_neq(memcmp(before, (const void *)kv_get, sizeof(before)), 0);
 		kv_get(kv, "a");
 		cr_expect(ftr_read(probe, &counts) == 0 && counts.calls == 1);
 	}
