@@ -51,15 +51,22 @@ unsigned callstack_walk(const struct callstack_unwinder *u, uint64_t slot, const
 	return stored;
 }
 
+/* What libunwind and the loader call is none of the program's calls. */
+static bool begin_own(void)
+{
+	return shadow_hooks.attach && shadow_pause(true);
+}
+
 EXPORTED unsigned ftr_call_stack(const struct ftr_call *call, const void **addresses, unsigned n)
 {
-	const struct slow_frame *frame = (const void *)call;
 	unsigned stored = 0;
 
 	if (!n)
 		return 0;
-	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) && !shadow_hooks.sealed)
-		stored = callstack_walk(&unwinder, frame->slot, addresses, n);
+	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) && begin_own()) {
+		stored = callstack_walk(&unwinder, call->frame.slot, addresses, n);
+		shadow_pause(false);
+	}
 	addresses[0] = ftr_call_caller(call);
 	return stored ? stored : 1;
 }
@@ -89,14 +96,19 @@ static int find(void *library)
 EXPORTED int ftr_call_stack_prepare(void)
 {
 	void *library;
+	bool paused;
+	int err;
 
 	if (hook_in_handler())
 		return -EPERM;
 	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
 		return 0;
+	paused = begin_own();
 	library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
-	if (!library || find(library))
-		return -ENOENT;
-	__atomic_store_n(&ready, true, __ATOMIC_RELEASE);
-	return 0;
+	err = library ? find(library) : -ENOENT;
+	if (paused)
+		shadow_pause(false);
+	if (!err)
+		__atomic_store_n(&ready, true, __ATOMIC_RELEASE);
+	return err;
 }

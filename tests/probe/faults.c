@@ -169,6 +169,7 @@ static void allocates(struct ftr_call *call, void *data)
 static void spares_ftr_and_handlers(void)
 {
 	struct ftr_probe *no_memory = failing("*alloc", 0, ENOMEM), *p;
+	int prepared = ftr_call_stack_prepare();
 	void *got = NULL;
 
 	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "number", .entry = allocates,
@@ -177,6 +178,7 @@ static void spares_ftr_and_handlers(void)
 	CHECK(got);
 	CHECK_INT(ftr_detach(p), 0);
 	CHECK_INT(ftr_detach(no_memory), 0);
+	CHECK_INT(prepared, ftr_call_stack_prepare());
 }
 
 /* A child counts its own calls. */

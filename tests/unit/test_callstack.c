@@ -2,7 +2,7 @@
 #define _GNU_SOURCE 1
 #include "tracer/callstack.h"
 #include "rethook/hook.h"
-#include "rethook/shadow.h"
+#include "support_threads.h"
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 
@@ -12,12 +12,14 @@ const void *ftr_call_caller(const struct ftr_call *call)
 	return "caller";
 }
 
+TestSuite(callstack, .init = threads_begin);
+
 /* What a handler would see that the function called which asks: its caller, and who called that. */
 __attribute__((noinline)) static unsigned ask(const void **addresses, unsigned n)
 {
-	struct slow_frame frame = { .slot = (uint64_t)__builtin_frame_address(0) + 8 };
+	struct ftr_call call = { .frame.slot = (uint64_t)__builtin_frame_address(0) + 8 };
 
-	return ftr_call_stack((const struct ftr_call *)&frame, addresses, n);
+	return ftr_call_stack(&call, addresses, n);
 }
 
 __attribute__((noinline)) static unsigned outer(const void **addresses, unsigned n, const void **inside)

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE 1
 #include "rethook/hook.h"
+#include "support_threads.h"
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <errno.h>
@@ -133,6 +134,8 @@ static void call_full(const char *name, uint64_t result, const uint64_t words[4]
 }
 #define CALL(name, result, ...)                                                                    \
 	call_full((name), (uint64_t)(result), (const uint64_t[4]){ __VA_ARGS__ })
+
+TestSuite(expect, .init = threads_begin);
 
 static char told[16384];
 

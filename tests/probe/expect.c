@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* Expectations of real calls; tests/unit/test_expect.c has the messages, one by one. */
+#include "check.h"
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile long sink;
+static jmp_buf out;
+static char told[8192];
+
+static void listen(const char *message, void *data)
+{
+	(void)data;
+	strncat(told, message, sizeof(told) - strlen(told) - 1);
+	strcat(told, "\n");
+}
+
+static void verify(int failures)
+{
+	told[0] = 0;
+	CHECK_INT(ftr_verify(listen, NULL), failures);
+}
+
+static void says(const char *text)
+{
+	CHECK(strstr(told, text), "\"%s\" is not in\n%s", text, told);
+}
+
+NOINLINE static int factorial(int n)
+{
+	return n < 2 ? 1 + (int)sink : n * factorial(n - 1);
+}
+
+NOINLINE static double scale(double x, float y, int n)
+{
+	return x * (double)y + n + (double)sink;
+}
+
+NOINLINE static long many(long a, long b, long c, long d, long e, long f, const char *g, short h)
+{
+	return a + b + c + d + e + f + *g + h + sink;
+}
+
+NOINLINE static int leave(int how)
+{
+	sink += 0;
+	if (how)
+		longjmp(out, 1);
+	return how;
+}
+
+static void arguments_and_results(void)
+{
+	static const double two = 2, quarter = 0.25, wanted = 3.5;
+	struct ftr_expect *s = ftr_expect("scale", "d(dfw)"), *m = ftr_expect("many", "i(iiiiiizh)");
+
+	ftr_expect_double(s, FTR_MUST, 0, &two);
+	ftr_expect_double(s, FTR_MUST, 1, &quarter);
+	ftr_expect_integer(s, FTR_MUST, 2, 3);
+	ftr_expect_double(s, FTR_MUST, FTR_RESULT, &wanted);
+	ftr_expect_string(m, FTR_MUST, 6, "g");
+	ftr_expect_integer(m, FTR_MUST, 7, -8);
+	ftr_expect_integer(m, FTR_MUST, FTR_RESULT, 21 + 'g' - 8);
+	CHECK(scale(2, 0.25f, 3) == 3.5);
+	CHECK_INT(many(1, 2, 3, 4, 5, 6, "g", -8), 21 + 'g' - 8);
+	verify(0);
+	s = ftr_expect("scale", "d(dfw)");
+	ftr_expect_double(s, FTR_MUST, FTR_RESULT, &wanted);
+	CHECK(scale(1.5, 2, -1) == 2);
+	verify(1);
+	says("scale: expected the result to be 3.5, seen 2 in 1 of 1 call\n"
+	     "  call 1: scale(1.5, 2, -1) = 2, thread ");
+}
+
+NOINLINE static void depth_and_stack(void)
+{
+	struct ftr_expect *f = ftr_expect("factorial", "w(w)");
+
+	ftr_expect_depth(f, 4);
+	CHECK_INT(factorial(4), 24);
+	CHECK_INT(ftr_expect_seen(f), 4);
+	CHECK_INT(factorial(5), 120);
+	verify(1);
+	says("factorial: expected at most 4 calls in progress, seen more in 1 of 9 calls\n"
+	     "  call 9: factorial(1), thread ");
+	says("\n    from factorial+0x");
+	if (ftr_call_stack_prepare() == 0)
+		says("\n    from depth_and_stack+0x");
+}
+
+static void unwound_calls(void)
+{
+	struct ftr_expect *f = ftr_expect("leave", "w(w)"), *returning = ftr_expect("leave", "w(w)");
+
+	ftr_expect_calls(f, 3, 3);
+	ftr_expect_integer(f, FTR_MUST, FTR_RESULT, 0);
+	ftr_expect_integer(returning, FTR_WHEN, FTR_RESULT, 0);
+	ftr_expect_calls(returning, 2, 2);
+	for (volatile int i = 0; i < 3; i++)
+		if (!setjmp(out))
+			leave(i == 1);
+	verify(0);
+}
+
+/* A call may be more than one expectation's, and probes come and go beside them. */
+static void several_of_one_function(void)
+{
+	struct ftr_expect *odd = ftr_expect("factorial", "w(w)"), *all = ftr_expect("fact*", NULL);
+	struct ftr_probe *p = attach(factorial, NULL, NULL, NULL);
+
+	ftr_expect_integer(odd, FTR_WHEN, 0, 3);
+	ftr_expect_calls(odd, 1, 1);
+	ftr_expect_calls(all, 4, 4);
+	ftr_expect_order(0, all, odd, all, all);
+	ftr_expect_order(0, odd, odd);
+	factorial(4);
+	CHECK_COUNTS(p, 4, 4, 0);
+	CHECK_INT(ftr_detach(p), 0);
+	verify(1);
+	says(": order: expected factorial, factorial, seen factorial: step 2 (factorial) is missing\n");
+}
+
+static void not_in_handlers(struct ftr_call *call, void *data)
+{
+	(void)call;
+	CHECK_INT(ftr_expect_calls(data, 1, 1), -EPERM);
+	CHECK(!ftr_expect("factorial", NULL));
+	CHECK_INT(ftr_verify(NULL, NULL), -EPERM);
+	CHECK_INT(ftr_forget(), -EPERM);
+	CHECK_INT(ftr_call_stack_prepare(), -EPERM);
+	CHECK_INT(ftr_describe((void *)not_in_handlers, told, sizeof(told)), -EPERM);
+}
+
+static void refuses_in_handlers(void)
+{
+	struct ftr_expect *e = ftr_expect("many", NULL);
+	struct ftr_probe *p = attach(factorial, not_in_handlers, NULL, e);
+
+	factorial(1);
+	CHECK_INT(ftr_detach(p), 0);
+	CHECK_INT(ftr_forget(), 0);
+	verify(0);
+}
+
+static void mistakes(void)
+{
+	ftr_expect("no_such_function", NULL);
+	ftr_expect_calls(ftr_expect("factorial", "w(q)"), 0, 0);
+	verify(2);
+	says("no_such_function: cannot be watched: no_such_function: no such function\n");
+	says("factorial: wrong signature \"w(q)\"\n");
+}
+
+static void *work(void *arg)
+{
+	for (int i = 0; i < 5000; i++)
+		factorial(3);
+	return arg;
+}
+
+/* Expectations are made and ended while other threads make the calls. */
+static void beside_other_threads(void)
+{
+	pthread_t threads[3];
+	struct ftr_expect *f;
+
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, work, NULL), 0);
+	for (int i = 0; i < 50; i++) {
+		f = ftr_expect("factorial", "w(w)");
+		ftr_expect_calls(f, 0, FTR_ANY);
+		ftr_expect_integer(f, FTR_MUST_NOT, 0, 4);
+		ftr_expect_integer(f, FTR_MUST_NOT, FTR_RESULT, 5);
+		ftr_expect_order(0, f);
+		ftr_expect_calls(ftr_expect("many", NULL), 0, 0);
+		CHECK_INT(ftr_forget(), 0);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	f = ftr_expect("factorial", "w(w)");
+	ftr_expect_calls(f, 3 * 5000 * 3, 3 * 5000 * 3);
+	ftr_expect_integer(f, FTR_MUST_NOT, 0, 4);
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, work, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	verify(0);
+}
+
+static void forks(void)
+{
+	struct ftr_expect *f = ftr_expect("factorial", "w(w)");
+	int status;
+
+	ftr_expect_calls(f, 2, 2);
+	factorial(1);
+	if (fork() == 0) {
+		CHECK_INT(ftr_expect_seen(f), 0);
+		factorial(2);
+		verify(0);
+		factorial(2);
+		_exit(0);
+	}
+	CHECK(wait(&status) > 0);
+	CHECK_INT(status, 0);
+	CHECK_INT(ftr_expect_seen(f), 1);
+	factorial(1);
+	verify(0);
+}
+
+int main(void)
+{
+	arguments_and_results();
+	depth_and_stack();
+	unwound_calls();
+	several_of_one_function();
+	refuses_in_handlers();
+	mistakes();
+	beside_other_threads();
+	forks();
+	puts("ok");
+	return 0;
+}
