@@ -112,6 +112,8 @@ struct func_record *shadow_records_of(const struct shadow_thread *t)
 
 void shadow_seal(void)
 {
+	/* A child that was forked to do this has no records yet. */
+	shadow_ready();
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
 		mirror_prepare(&t->node);
 	hook_seal();

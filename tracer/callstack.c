@@ -23,7 +23,7 @@
 #else
 #define UNWIND(name) "_ULppc64_" name
 #define GET_CONTEXT  "getcontext"
-#define REGISTER_IP  32
+#define REGISTER_IP  114
 #define REGISTER_SP  1
 #endif
 #define CURSOR_WORDS 512
@@ -99,7 +99,7 @@ EXPORTED int ftr_call_stack_prepare(void)
 	bool paused;
 	int err;
 
-	if (hook_in_handler())
+	if (hook_in_handler() || shadow_hooks.sealed)
 		return -EPERM;
 	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
 		return 0;

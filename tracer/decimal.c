@@ -170,7 +170,7 @@ static size_t lay_out(char *out, const char *digits, int n, int exponent)
 			(unsigned)(exponent < 0 ? -exponent : exponent));
 	}
 	if (exponent <= 0)
-		len = str_print(out, 8, "0.%s", "0000" + 4 + exponent);
+		len = str_print(out, 8, "0.%s", &"0000"[4 + exponent]);
 	for (int i = 0; i < n || i < exponent; i++) {
 		if (i == exponent && i)
 			out[len++] = '.';

@@ -97,7 +97,7 @@ EXPORTED int ftr_describe(const void *address, char *text, size_t size)
 	struct describer describer;
 	bool found;
 
-	if (hook_in_handler())
+	if (hook_in_handler() || shadow_hooks.sealed)
 		return -EPERM;
 	describe_begin(&describer);
 	found = describe(&describer, (uint64_t)address, text, size);

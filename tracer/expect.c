@@ -25,12 +25,17 @@ static struct {
 	struct lists lists;
 } all;
 
-/* -EPERM in handlers: one of them may have interrupted who holds the lock. */
+/* A handler may have interrupted who holds the lock; memory and files take system calls. */
+static bool is_allowed(void)
+{
+	return !hook_in_handler() && !shadow_hooks.sealed;
+}
+
 static int enter(void)
 {
 	uint32_t *none = NULL, *lock;
 
-	if (hook_in_handler())
+	if (!is_allowed())
 		return -EPERM;
 	if (!__atomic_load_n(&all.lock, __ATOMIC_ACQUIRE)) {
 		lock = wiped_alloc(sizeof(*lock));
@@ -162,7 +167,7 @@ EXPORTED struct ftr_expect *ftr_expect_spec_at(const char *file, int line,
 {
 	struct ftr_expect *expect;
 
-	if (!spec || hook_in_handler())
+	if (!spec || !is_allowed())
 		return NULL;
 	ftr_call_stack_prepare();
 	expect = make(file, line, spec, size, signature);

@@ -299,14 +299,15 @@ FTR_API unsigned ftr_call_stack(const struct ftr_call *call, const void **addres
 
 /*
  * Load what ftr_call_stack() needs: libunwind, of which the program sees nothing. Done by
- * ftr_expect(), too. 0; -ENOENT: it is not installed; -EPERM: called from a handler.
+ * ftr_expect(), too. 0; -ENOENT: it is not installed; -EPERM: called from a handler, or system calls
+ * may be forbidden by now (seccomp).
  */
 FTR_API int ftr_call_stack_prepare(void);
 
 /*
  * Say where @address lies, as "function+0x12 in file", of a return address as a call stack has it.
  * Reads files, so not from handlers. @text is cut off at @size and always terminated. 0; -ENOENT:
- * in no function, @text is the address itself or "file+0x1234"; -EPERM: called from a handler.
+ * in no function, @text is the address itself or "file+0x1234"; -EPERM as above.
  */
 FTR_API int ftr_describe(const void *address, char *text, size_t size);
 
@@ -329,8 +330,9 @@ FTR_API int ftr_describe(const void *address, char *text, size_t size);
  * parameter that the signature does not have) is itself a failure that ftr_verify() reports, and
  * all functions accept a null expectation. They return 0 or -errno nevertheless.
  *
- * They are made, changed and verified outside of handlers (-EPERM), while the calls may go on in
- * any thread. A forked child has its parent's expectations and has seen no calls.
+ * They are made, changed and verified outside of handlers, and while system calls are allowed (else
+ * -EPERM); the calls may go on in any thread. A forked child has its parent's expectations and has
+ * seen no calls.
  */
 struct ftr_expect;
 
@@ -431,8 +433,7 @@ FTR_API uint64_t ftr_expect_seen(const struct ftr_expect *expect);
 /*
  * Check all expectations, tell what is not as expected, and end them: their functions are as they
  * were. Each failure is one @message, of several lines, without a newline at its end; it is handed to
- * @report, or written to standard error when that is NULL. Returns the number of failures, or -EPERM
- * in a handler.
+ * @report, or written to standard error when that is NULL. Returns the number of failures, or -EPERM.
  */
 typedef void ftr_report(const char *message, void *data);
 FTR_API int ftr_verify(ftr_report *report, void *data);

@@ -3,7 +3,10 @@
 #include "check.h"
 #include <errno.h>
 #include <pthread.h>
+#include <linux/seccomp.h>
 #include <setjmp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -211,8 +214,29 @@ static void forks(void)
 	verify(0);
 }
 
+/* A process that gave up all system calls but exit goes on, and cannot verify any more. */
+static void gives_up_system_calls(void)
+{
+	struct ftr_expect *m = ftr_expect("many", "i(iiiiiizh)");
+	int status;
+
+	ftr_expect_string(m, FTR_MUST, 6, "no");
+	ftr_expect_integer(m, FTR_MUST, FTR_RESULT, 0);
+	ftr_expect_calls(m, 0, 0);
+	if (fork() == 0) {
+		CHECK_INT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT), 0);
+		many(1, 2, 3, 4, 5, 6, "g", -8);
+		syscall(SYS_exit, ftr_expect_seen(m) == 1 && ftr_verify(NULL, NULL) == -EPERM
+				&& ftr_call_stack_prepare() == -EPERM ? 0 : 1);
+	}
+	CHECK(wait(&status) > 0);
+	CHECK_INT(status, 0);
+	verify(0);
+}
+
 int main(void)
 {
+	gives_up_system_calls();
 	arguments_and_results();
 	depth_and_stack();
 	unwound_calls();
