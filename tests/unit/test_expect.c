@@ -46,7 +46,7 @@ int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size, struct ftr_
 		return -ENODATA;
 	*probe = malloc(sizeof(**probe));
 	**probe = (struct ftr_probe){ .next = probes, .spec = *spec,
-		.function = { .name = strdup(spec->name) } };
+		.function = { .name = spec->name } };
 	probes = *probe;
 	return 1;
 }
