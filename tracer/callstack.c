@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE 1
 #include "callstack.h"
+#include "../arch/sys.h"
 #include "../rethook/hook.h"
 #include "../rethook/shadow.h"
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <ucontext.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -27,6 +29,7 @@
 #define REGISTER_SP  1
 #endif
 #define CURSOR_WORDS 512
+#define STACK_NEEDED 65536
 #define FRAMES_MAX   1024 /* of ours and others, after which an unwinder is going nowhere */
 
 static struct callstack_unwinder unwinder;
@@ -51,6 +54,15 @@ unsigned callstack_walk(const struct callstack_unwinder *u, uint64_t slot, const
 	return stored;
 }
 
+/* libunwind takes some 10 KiB of stack, which a signal handler's own need not have. */
+static bool has_room(void)
+{
+	stack_t stack;
+
+	return !sys_call(SYS_sigaltstack, NULL, &stack)
+		&& (!(stack.ss_flags & SS_ONSTACK) || stack.ss_size >= STACK_NEEDED);
+}
+
 /* What libunwind and the loader call is none of the program's calls. */
 static bool begin_own(void)
 {
@@ -63,7 +75,8 @@ EXPORTED unsigned ftr_call_stack(const struct ftr_call *call, const void **addre
 
 	if (!n)
 		return 0;
-	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) && begin_own()) {
+	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) && !shadow_hooks.sealed && has_room()
+		&& begin_own()) {
 		stored = callstack_walk(&unwinder, call->frame.slot, addresses, n);
 		shadow_pause(false);
 	}

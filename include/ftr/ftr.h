@@ -292,8 +292,8 @@ FTR_API int ftr_usdt_argument(const struct ftr_usdt_hit *hit, unsigned n, int64_
 /*
  * In a handler: where the function was called from, caller first, as real return addresses. Stores
  * up to @n and returns how many. Makes no allocation, but may take the loader's lock and make
- * system calls; where those are forbidden by now (seccomp), and until ftr_call_stack_prepare() has
- * been called, the caller is all.
+ * system calls; where those are forbidden by now (seccomp), on a small alternate signal stack, and
+ * until ftr_call_stack_prepare() has been called, the caller is all.
  */
 FTR_API unsigned ftr_call_stack(const struct ftr_call *call, const void **addresses, unsigned n);
 

@@ -2,6 +2,9 @@
 /* Call stacks from handlers, through functions that have handlers too. */
 #include "check.h"
 #include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const void *stacks[2][16]; /* at the entry, at the return */
 static unsigned depths[2];
@@ -53,6 +56,29 @@ static void starts_with(int which, const char *const *names, unsigned n)
 	}
 }
 
+static void on_signal(int signal)
+{
+	(void)signal;
+	sink = leaf(1) - 2;
+}
+
+/* A signal handler on a stack of its own, with no room for an unwinder. */
+static void small_stack(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), size = 6 * page;
+	char *memory = mmap(NULL, page + size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+
+	CHECK(memory != MAP_FAILED && !mprotect(memory + page, size, PROT_READ | PROT_WRITE));
+	CHECK_INT(sigaltstack(&(stack_t){ .ss_sp = memory + page, .ss_size = size }, NULL), 0);
+	CHECK_INT(sigaction(SIGUSR1, &action, NULL), 0);
+	sink = 1;
+	raise(SIGUSR1);
+	CHECK_INT(sink, 0);
+	CHECK_INT(depths[0], 1);
+	CHECK_INT(depths[1], 1);
+}
+
 int main(void)
 {
 	static const char *const names[] = { "middle", "outer", "main" };
@@ -84,6 +110,7 @@ int main(void)
 	CHECK_INT(ftr_describe(inside + 1, text, sizeof(text)), 0);
 	CHECK(!strncmp(text, "leaf+0x1 in probe_stack", 23), "%s", text);
 	CHECK_INT(ftr_describe(&depths, text, sizeof(text)), -ENOENT);
+	small_stack();
 	puts("ok");
 	return 0;
 }
