@@ -350,8 +350,8 @@ struct ftr_expect;
  * Up to 12 parameters. Integers are compared by their own width, whether signed or not. Strings and
  * bytes are read by a system call that tells a bad pointer, or directly where that is forbidden.
  *
- * The functions ending in _at take the place in the source that messages begin with; @file NULL: none.
- * Strings are copied. NULL: out of memory, which ftr_verify() reports as well.
+ * The functions ending in _at take the place in the source that messages begin with (@file NULL:
+ * none). Strings are copied. NULL: out of memory, which ftr_verify() reports as well.
  */
 FTR_API struct ftr_expect *ftr_expect_at(const char *file, int line, const char *name,
 	const char *signature);
@@ -432,8 +432,9 @@ FTR_API uint64_t ftr_expect_seen(const struct ftr_expect *expect);
 
 /*
  * Check all expectations, tell what is not as expected, and end them: their functions are as they
- * were. Each failure is one @message, of several lines, without a newline at its end; it is handed to
- * @report, or written to standard error when that is NULL. Returns the number of failures, or -EPERM.
+ * were. Each failure is one @message, of several lines, without a newline at its end, valid until
+ * @report returns; without @report it is written to standard error. Returns the number of failures,
+ * or -EPERM.
  */
 typedef void ftr_report(const char *message, void *data);
 FTR_API int ftr_verify(ftr_report *report, void *data);
@@ -464,9 +465,9 @@ struct ftr_fault {
 };
 
 /*
- * Make calls of the functions of @spec (without handlers) fail until ftr_detach(). Calls that ftr makes
- * for itself, or that a handler makes, are made: malloc can fail, too. Return values and errors are
- * those of ftr_attach(). -ENOENT also: there is no such caller.
+ * Make calls of the functions of @spec (without handlers) fail until ftr_detach(). Calls that ftr
+ * makes for itself, or that a handler makes, are made: malloc can fail, too. Returns what
+ * ftr_attach() does. -ENOENT also: there is no such caller.
  */
 FTR_API int ftr_override_sized(const struct ftr_probe_spec *spec, size_t spec_size,
 	const struct ftr_fault *fault, size_t fault_size, struct ftr_probe **probe);
@@ -505,8 +506,8 @@ namespace ftr
 {
 
 /*
- * A probe that is detached at the end of its scope, with or without a fault. It is false when it could
- * not be attached; result() is what ftr_attach() or ftr_override() returned.
+ * A probe that is detached at the end of its scope, with or without a fault. It is false when it
+ * could not be attached; result() is what ftr_attach() or ftr_override() returned.
  */
 class probe
 {

@@ -17,7 +17,8 @@ static void answer(int err)
 
 static void command(struct kv *kv, char *line)
 {
-	const char *verb = strtok(line, " \n"), *key = strtok(NULL, " \n"), *value = strtok(NULL, " \n");
+	const char *verb = strtok(line, " \n"), *key = strtok(NULL, " \n");
+	const char *value = strtok(NULL, " \n");
 
 	if (verb && !strcmp(verb, "put") && value) {
 		answer(kv_put(kv, key, value));

@@ -89,7 +89,8 @@ step 'the program, traced' program
 
 # The first example of the section EXAMPLE.
 manual() {
-	awk '/^\.SH EXAMPLE/ { on = 1 } on && /^\.EE/ { exit } text { print } on && /^\.EX/ { text = 1 }' \
+	awk '/^\.SH EXAMPLE/ { on = 1 } on && /^\.EE/ { exit }
+		text { print } on && /^\.EX/ { text = 1 }' \
 		"$source/docs/man/ftr.3" | sed 's/\\e/\\/g; s/\\-/-/g' >"$scratch/example.c" &&
 		grep -q main "$scratch/example.c" &&
 		# shellcheck disable=SC2046 # words

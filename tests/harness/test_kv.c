@@ -121,8 +121,9 @@ Test(kv, load_is_a_fraction)
 
 Test(kv, is_read_before_it_is_written)
 {
-	struct ftr_expect *opens = ftr_expect("open", "w(zw.w)"), *starts = ftr_expect("pthread_create", NULL),
-			  *syncs = ftr_expect("fsync", NULL), *loads = ftr_expect("load", NULL);
+	struct ftr_expect *opens = ftr_expect("open", "w(zw.w)"), *loads = ftr_expect("load", NULL);
+	struct ftr_expect *starts = ftr_expect("pthread_create", NULL);
+	struct ftr_expect *syncs = ftr_expect("fsync", NULL);
 
 	ftr_expect_string(opens, FTR_WHEN, 0, path);
 	ftr_expect_order(FTR_STRICT, opens, loads, starts, syncs);
@@ -266,8 +267,8 @@ static void listen(const char *message, void *data)
 Test(kv, a_failure_says_what_and_where)
 {
 	struct ftr_expect *puts = ftr_expect_at("test_kv.c", 7, "kv_put", "w(pzz)");
-	const char *begin = "test_kv.c:7: kv_put: expected argument 1 to be \"a\", seen \"b\" in 1 of 2 "
-			    "calls\n  call 2: kv_put(0x";
+	const char *begin = "test_kv.c:7: kv_put: expected argument 1 to be \"a\", seen \"b\" "
+			    "in 1 of 2 calls\n  call 2: kv_put(0x";
 
 	ftr_expect_string(puts, FTR_MUST, 1, "a");
 	open_store();

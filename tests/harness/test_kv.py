@@ -75,7 +75,8 @@ class StoreTest(unittest.TestCase):
         self.assertEqual(ftr.ftr_expect_seen(puts), 2)
 
     def test_order(self):
-        steps = (ctypes.c_void_p * 3)(*(expect(name).value for name in (b"kv_open", b"kv_put", b"kv_sync")))
+        names = b"kv_open", b"kv_put", b"kv_sync"
+        steps = (ctypes.c_void_p * 3)(*(expect(name).value for name in names))
         ftr.ftr_expect_order_at(None, 0, 0, steps, ctypes.c_size_t(3))
         self.assertEqual(self.open(), 0)
         self.assertEqual(kv.kv_put(self.store, b"a", b"1"), 0)
@@ -106,7 +107,8 @@ class StoreTest(unittest.TestCase):
         message = failures()
         self.assertEqual(len(message), 1)
         self.assertTrue(message[0].startswith(
-            "kv_put: expected a short key, seen otherwise in 1 of 2 calls\n  call 2: kv_put(0x"), message[0])
+            "kv_put: expected a short key, seen otherwise in 1 of 2 calls\n"
+            "  call 2: kv_put(0x"), message[0])
         self.assertEqual(seen, [b"ab", b"abc"])
 
     def test_failures_are_messages(self):

@@ -10,7 +10,8 @@
 
 int main(void)
 {
-	struct ftr_expect *stored = ftr_expect("kv_put", "w(pzz)"), *syncs = ftr_expect("kv_sync", "w(p)");
+	struct ftr_expect *stored = ftr_expect("kv_put", "w(pzz)");
+	struct ftr_expect *syncs = ftr_expect("kv_sync", "w(p)");
 	struct ftr_probe *full;
 	struct kv *kv;
 	char path[64];

@@ -400,7 +400,8 @@ static void *calls_f(void *arg)
 
 Test(expect, threads)
 {
-	struct ftr_expect *only = EXPECT("f", "()"), *not = EXPECT("f", "()"), *here = EXPECT("f", "()");
+	struct ftr_expect *only = EXPECT("f", "()"), *not = EXPECT("f", "()");
+	struct ftr_expect *here = EXPECT("f", "()");
 	pthread_t thread;
 
 	ftr_expect_thread(only, FTR_MUST, 0);

@@ -91,6 +91,8 @@ Test(fault, results)
 	}
 }
 
+#define WRONG "a probability is not in [0, 1], or a type none of i, d, f"
+
 Test(fault, refuses)
 {
 	static const struct {
@@ -98,9 +100,9 @@ Test(fault, refuses)
 		int err;
 		const char *why;
 	} rows[] = {
-		{ { .type = 'x' }, -EINVAL, "a probability is not in [0, 1], or a type none of i, d, f" },
-		{ { .probability = 1.5 }, -EINVAL, "a probability is not in [0, 1], or a type none of i, d, f" },
-		{ { .probability = NAN }, -EINVAL, "a probability is not in [0, 1], or a type none of i, d, f" },
+		{ { .type = 'x' }, -EINVAL, WRONG },
+		{ { .probability = 1.5 }, -EINVAL, WRONG },
+		{ { .probability = NAN }, -EINVAL, WRONG },
 		{ { .caller = "no_such_function" }, -ENOENT, "no such caller" },
 		{ { .caller_module = "no_such_file" }, -ENOENT, "no such caller" },
 	};
@@ -153,7 +155,8 @@ Test(fault, callers)
 	const struct ftr_fault any = { 0 }, by_name = { .caller = "fault_test_one" },
 			       by_glob = { .caller = "fault_test_*" },
 			       by_module = { .caller_module = "test_fault" },
-			       by_both = { .caller = "fault_test_*", .caller_module = "libc.so*,test_*" },
+			       by_both = { .caller = "fault_test_*",
+				       .caller_module = "libc.so*,test_*" },
 			       elsewhere = { .caller_module = "libc.so*" };
 
 	cr_expect(concerns(&any, one));

@@ -114,7 +114,7 @@ Test(signature, reads_values)
 	cr_assert(signature_parse(&s, "f(wzidf)"));
 	*(uint64_t *)places[0] = 0x12345678fffffffe;
 	*(uint64_t *)places[1] = 0x1234567890;
-	*(uint32_t *)places[3] = 0x3f000000; /* 0.5f; read as the double that the signature says it is */
+	*(uint32_t *)places[3] = 0x3f000000; /* 0.5f, or the lower half of a double */
 	*(uint32_t *)(places[3] + 4) = 0x3fb99999;
 	cr_expect(signature_value(&s, NULL, 0, &v) && v == (uint64_t)-2);
 	cr_expect(signature_value(&s, NULL, 1, &v) && v == 0x1234567890);
