@@ -226,6 +226,33 @@ static void threads_share_the_count(void)
 	CHECK(one > 9000 && one < 11000, "%ld", one);
 }
 
+static void detach_it(struct ftr_call *call, void *data)
+{
+	(void)call;
+	CHECK_INT(ftr_detach(data), 0);
+}
+
+/* What a fault consists of stays as long as other threads look at it. */
+static void detached_by_a_handler(void)
+{
+	pthread_t threads[3];
+	long failed = 0;
+
+	for (int i = 0; i < 3; i++)
+		CHECK_INT(pthread_create(&threads[i], NULL, many, &failed), 0);
+	for (int i = 0; i < 20; i++) {
+		struct ftr_probe *fault = override("number",
+			&(struct ftr_fault){ .value = (uint64_t)-1, .caller = "man?" });
+		struct ftr_probe *p = attach(second_caller, detach_it, NULL, fault);
+
+		CHECK_INT(second_caller(1), 2);
+		CHECK_INT(ftr_detach(p), 0);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	CHECK_INT(number(1), 1);
+}
+
 static void refuses(void)
 {
 	const struct ftr_probe_spec spec = { .name = "number" };
@@ -251,6 +278,7 @@ int main(void)
 	spares_ftr_and_handlers();
 	counts_from_the_start_in_a_child();
 	threads_share_the_count();
+	detached_by_a_handler();
 	refuses();
 	puts("ok");
 	return 0;
