@@ -270,6 +270,7 @@ static void refuses(void)
 
 int main(void)
 {
+	need_handlers();
 	fails_in_the_program();
 	fails_in_libraries();
 	returns_values_of_any_type();

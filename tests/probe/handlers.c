@@ -301,6 +301,7 @@ static void has_a_limit(void)
 
 int main(void)
 {
+	need_handlers();
 	nests();
 	sees_values();
 	skips();

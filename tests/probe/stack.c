@@ -89,6 +89,7 @@ int main(void)
 	struct ftr_probe *between = NULL;
 	char text[64];
 
+	need_handlers();
 	if (ftr_call_stack_prepare()) {
 		puts("SKIP: there is no libunwind.so.8");
 		return 77;
