@@ -247,6 +247,7 @@ EXPORTED int ftr_override_sized(const struct ftr_probe_spec *given, size_t spec_
 	spec = *given;
 	spec.entry = fault_entered;
 	spec.data = fault;
+	spec.flags |= FTR_GENERAL_REGS; /* all of us is built so */
 	err = ftr_attach(&spec, probe);
 	if (err < 0)
 		fault_free(fault);
