@@ -36,6 +36,10 @@ if(NOT FTR_FUZZ)
     target_include_directories(${name} PRIVATE tests/unit)
     # Rows of a table may leave their last fields out.
     target_compile_options(${name} PRIVATE -Wno-missing-field-initializers)
+    if(name STREQUAL test_expect OR name STREQUAL test_callstack OR name STREQUAL test_signature)
+      # They play the public functions themselves: theirs come before those of the library.
+      target_link_options(${name} PRIVATE -Wl,-z,muldefs)
+    endif()
     if(name MATCHES "^test_report_")
       target_sources(${name} PRIVATE $<TARGET_OBJECTS:ftr_report>)
     endif()
