@@ -51,9 +51,9 @@ bool fault_concerns(const struct fault *fault, uint64_t caller)
 }
 
 /* Has another handler of this thread caused the call? */
-static bool is_nested(const struct ftr_call *call)
+static bool is_nested(void)
 {
-	return ((const struct hook_visit *)call->visit)->depth;
+	return shadow_self()->nactive > 1;
 }
 
 /* A handler that calls the function gets the function. */
@@ -62,7 +62,7 @@ static void fault_entered(struct ftr_call *call, void *data)
 	const struct fault *fault = data;
 	void *result;
 
-	if (is_nested(call) || !fault_concerns(fault, (uint64_t)ftr_call_caller(call))
+	if (is_nested() || !fault_concerns(fault, (uint64_t)ftr_call_caller(call))
 		|| !fault_chooses(fault, __atomic_add_fetch(fault->seen, 1, __ATOMIC_RELAXED)))
 		return;
 	result = ftr_result(call, fault->type);
