@@ -9,7 +9,7 @@
 set -eu
 
 build='cmake ninja-build gcc libc6-dev pkg-config libzydis-dev libiberty-dev file dpkg-dev'
-test="$build g++ clang libclang-rt-14-dev libcriterion-dev python3 binutils elfutils gdb
+test="$build g++ clang libclang-rt-14-dev libcriterion-dev python3 binutils elfutils gdb valgrind
 libunwind-dev libgtest-dev systemtap-sdt-dev procps perl python3.11 lua5.4 sqlite3 git tcl make gcc-aarch64-linux-gnu
 g++-aarch64-linux-gnu gcc-powerpc64le-linux-gnu g++-powerpc64le-linux-gnu qemu-user qemu-user-static
 apache2-utils busybox bzip2 curl gawk nginx-light nodejs openssl php-cli postgresql redis-server

@@ -580,12 +580,22 @@ void record_lost_call(void)
 	__atomic_fetch_add(&(h ? h : rec.last)->lost_calls, 1, __ATOMIC_RELAXED);
 }
 
-/* The file has room for threads that never came; should one come now, it makes its own. */
+/*
+ * The file has room for threads that never came; should one come now, it makes its own. The room is
+ * unmapped, too: who looks through all memory, such as valgrind for leaks, would meet a signal on
+ * each page without a file behind it.
+ */
 static void cut_off(const struct counts_header *h)
 {
+	uint32_t used;
+
 	lock();
-	if (rec.nahead > h->nblocks)
-		rec.nahead = h->nblocks;
+	used = h->nblocks;
+	if (rec.nahead > used) {
+		sys_munmap(rec.ahead + (uint64_t)used * h->block_size,
+			(uint64_t)(rec.nahead - used) * h->block_size);
+		rec.nahead = used;
+	}
 	str_print(rec.path, sizeof(rec.path), "%s/%s.counts", rec.data, rec.name);
 	sys_call(SYS_truncate, rec.path, h->header_size + (uint64_t)h->nblocks * h->block_size);
 	unlock();
