@@ -8,8 +8,9 @@ set(definitions FTR_SOURCE_DIR="${PROJECT_SOURCE_DIR}" FTR_BUILD_DIR="${PROJECT_
 if(NOT FTR_FUZZ)
   file(GLOB support CONFIGURE_DEPENDS tests/unit/*.S tests/unit/support_*.c
     tests/unit/${FTR_PORT}/support_*.c)
-  if(CMAKE_CROSSCOMPILING)
-    # Criterion does not exist for every CPU: a small stand-in does.
+  if(CMAKE_CROSSCOMPILING OR FTR_SANITIZE STREQUAL "thread")
+    # Criterion does not exist for every CPU, nor beside ThreadSanitizer's memory: a small stand-in
+    # does.
     add_library(ftr_criterion OBJECT tests/unit/standin/standin.c)
     target_include_directories(ftr_criterion PUBLIC tests/unit/standin)
     target_link_libraries(ftr_criterion PRIVATE ftr_warnings)

@@ -37,6 +37,7 @@ sh tools/packages.sh test || stop 'cannot install what the tests need'
 mkdir -p build
 run_tests dev -LE fuzz
 run_tests asan -L unit
+run_tests tsan -R '^unit/test_(shadow|mirror)$' # the structures that threads share
 run_tests fuzz -L fuzz
 # Some cases of `unwind` fail there: docs/contributing.md.
 run_tests arm64 -LE 'fuzz|unwind'

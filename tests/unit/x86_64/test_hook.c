@@ -178,8 +178,8 @@ static void changes_nothing(enum detour_mode mode, bool returning, bool entry_on
 			attach_one(handlers[h].entry, handlers[h].ret, handlers[h].vectors);
 			entries = returns = 0;
 			compare_all(&t, &rows[i], handlers[h].name);
-			cr_assert_eq(entries + returns, ROUNDS * (handlers[h].entry != NULL)
-					+ ROUNDS * (handlers[h].ret && returning),
+			cr_assert_eq(entries + returns, (unsigned)(ROUNDS * (handlers[h].entry != NULL)
+					+ ROUNDS * (handlers[h].ret && returning)),
 				"%s, %s: %u handlers were called", rows[i].name, handlers[h].name,
 				entries + returns);
 			if (!recorded)
