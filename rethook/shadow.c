@@ -29,20 +29,21 @@ static bool is_counted(const struct shadow_entry *e)
 
 /* ---- images ---- */
 
-#define IMAGES_MAX 512
+#define IMAGES_MAX 1024
 static struct image_range {
 	uint64_t lo, hi, pad;
 } images[IMAGES_MAX];
 static uint32_t nimages; /* release: the range is complete; acquire in shadow_pad_of() */
 
-void shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad)
+bool shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad)
 {
 	uint32_t n = __atomic_load_n(&nimages, __ATOMIC_RELAXED);
 
 	if (n == IMAGES_MAX)
-		return;
+		return false;
 	images[n] = (struct image_range){ lo, hi, pad };
 	__atomic_store_n(&nimages, n + 1, __ATOMIC_RELEASE);
+	return true;
 }
 
 uint64_t shadow_pad_of(uint64_t addr)

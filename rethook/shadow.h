@@ -125,8 +125,9 @@ struct shadow_thread *shadow_ready(void);
 /* The entry that the frame of a return point returns through, and *@owner whose it is. */
 struct shadow_entry *shadow_find(const struct slow_frame *frame, struct shadow_thread **owner);
 
-/* Images whose return points may be on stacks. [lo, hi) is the text; never removed. */
-void shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad);
+/* Images whose return points may be on stacks. [lo, hi) is the text; never removed. False:
+ * there are too many, and nothing may lead to this one. */
+bool shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad);
 bool shadow_is_return_point(uint64_t addr);
 uint64_t shadow_pad_of(uint64_t addr); /* the landing pad of the image @addr lies in, or 0 */
 

@@ -650,10 +650,13 @@ static int try_at(struct plan *plan, const struct plan_settings *settings, const
 		err = image_finish(&im, &bytes, &size);
 	if (!err)
 		err = write_and_load(plan, bytes, size, base, settings->page, path, why);
+	if (!err && !shadow_add_image(base, base + size, im.common.base + im.common.pad)) {
+		*why = "too many detour images";
+		err = -ENOSPC;
+	}
 	if (!err)
 		runtimes_announce(plan);
 	if (!err) {
-		shadow_add_image(base, base + size, im.common.base + im.common.pad);
 		if (!plan->images_hi || base < plan->images_lo)
 			plan->images_lo = base;
 		if (base + size > plan->images_hi)
