@@ -496,6 +496,9 @@ extern const uint8_t arch_code_unit;
 extern const uint8_t arch_breakpoint[];
 bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old);
 
+/* May a call end at @code + @n that begins at @code or later? Not sure means yes. */
+bool arch_call_ends(const uint8_t *code, unsigned n);
+
 /*
  * The stack pointer of code that a signal interrupted, if @words, the first of ARCH_SAVED_WORDS of
  * some stack, is where the signal frame keeps it; else 0.

@@ -50,6 +50,7 @@ struct live_table {
 	size_t n;
 	struct isa_patch *new, *old; /* those that differ, sorted */
 	struct isa_patch *goal; /* new or old: what the text shall be in the end */
+	bool calls;		/* a window holds a call that returns into it */
 };
 
 /* In a page of its own that is zero in a forked child. */
@@ -342,6 +343,14 @@ static int live_search(struct threads *threads, struct arena *arena)
 	return threads->mem < 0 ? -EPERM : 0;
 }
 
+static bool returns_inside(const uint8_t *text, unsigned window)
+{
+	for (unsigned n = 1; n < window; n++)
+		if (arch_call_ends(text, n))
+			return true;
+	return false;
+}
+
 /* Fill *@t with the patches that are not in place. 0 or -errno. */
 static int live_tabulate(struct live_table *t, const struct isa_patch *patches, size_t n,
 	const uint8_t *windows)
@@ -364,6 +373,7 @@ static int live_tabulate(struct live_table *t, const struct isa_patch *patches, 
 			return -ENOTSUP;
 		t->new[t->n] = t->old[t->n] = patches[i];
 		memcpy(t->old[t->n++].bytes, text, patches[i].len);
+		t->calls |= returns_inside(text, window);
 		if (window > 1)
 			inside[t->threads.nranges++] = (struct code_range){ lo + 1, lo + window };
 	}
@@ -430,7 +440,8 @@ static int live_store_locked(const struct isa_patch *patches, size_t n, const ui
 {
 	int err = live_tabulate(t, patches, n, windows);
 
-	if (!err && t->n)
+	/* The calling thread is in none of these functions, but may have been called by one. */
+	if (!err && t->calls)
 		err = threads_self_outside(&t->threads, frame);
 	if (!err && t->n)
 		err = live_replace(t);

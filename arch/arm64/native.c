@@ -85,6 +85,13 @@ bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old)
 	return patch->len == arch_code_unit && may_change(patch->bytes) && may_change(old);
 }
 
+bool arch_call_ends(const uint8_t *code, unsigned n)
+{
+	(void)code;
+	(void)n;
+	return true;
+}
+
 /* struct sigcontext: sp, pc, pstate, then on the next 16 bytes the head of the FPSIMD record. */
 uint64_t arch_saved_sp(const uint64_t *words)
 {

@@ -85,6 +85,17 @@ bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old)
 	return true;
 }
 
+/* E8 with four bytes of displacement; FF /2 with up to five bytes behind (SDM volume 2, CALL). */
+bool arch_call_ends(const uint8_t *code, unsigned n)
+{
+	if (n >= 5 && code[n - 5] == 0xe8)
+		return true;
+	for (unsigned size = 2; size <= 7 && size <= n; size++)
+		if (code[n - size] == 0xff && (code[n - size + 1] >> 3 & 7) == 2)
+			return true;
+	return false;
+}
+
 /* sigcontext: rsp, rip, eflags, then cs (0x33 in 64-bit mode), gs and fs (0), ss. */
 uint64_t arch_saved_sp(const uint64_t *words)
 {

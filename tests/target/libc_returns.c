@@ -27,7 +27,10 @@ static void *wait_to_be_cancelled(void *unused)
 {
 	(void)unused;
 	pause_calls++;
+	/* write is a cancellation point until it has come back. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	CHECK(write(ready[1], "", 1) == 1);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
 	pause();
 	return NULL;
 }

@@ -33,12 +33,15 @@ int victim(int x);
 int other(int x);
 extern uint8_t victim_line[], victim_detour[], other_detour[], spin[], spin_end[];
 void spin_inside(void);
+void calls_back(void (*callback)(void));
 __asm__(".text\n.balign 64\nvictim_line:\n\t.skip 62, 0xcc\n"
 	"victim:\n\tpush %rbx\n\tmov %edi, %ebx\n\tlea 1(%rbx), %eax\n"
 	"\tpop %rbx\n\tret\n"
 	"victim_detour:\n\tpush %rbx\n\tmov %edi, %ebx\n\tlea 1001(%rbx), %eax\n\tjmp victim + 6\n"
 	"other:\n\tpush %rbx\n\tmov %edi, %ebx\n\tlea 1(%rbx), %eax\n\tpop %rbx\n\tret\n"
 	"other_detour:\n\tpush %rbx\n\tmov %edi, %ebx\n\tlea 1001(%rbx), %eax\n\tjmp other + 6\n"
+	/* a window that a call returns into */
+	"calls_back:\n\tpush %rbx\n\tcall *%rdi\n\tnop\n\tnop\n\tpop %rbx\n\tret\n"
 	/* a window that threads stay in */
 	".balign 64\n"
 	"spin:\n\tnop\nspin_inside:\n\tpause\n\tjmp spin_inside\nspin_end:\n\tret\n");
@@ -489,4 +492,53 @@ Test(live, refuses_disorder)
 	struct isa_patch patches[] = { jump(victim + 2, victim), jump(victim, victim) };
 
 	cr_assert_eq(live_store(patches, 2, NULL, NULL, &how), -EINVAL);
+}
+
+/* Only a return address leads the calling thread back, and only behind a call. */
+Test(live, words_on_the_callers_stack)
+{
+	const struct isa_patch patch = jump(victim, victim_detour);
+	const uint8_t window = WINDOW;
+	volatile uint64_t words[WINDOW];
+	struct isa_patch old;
+
+	for (int i = 0; i < WINDOW; i++)
+		words[i] = (uint64_t)victim + (uint64_t)i;
+	cr_assert_eq(live_store(&patch, 1, &window, &old, &how), 0);
+	cr_assert_eq(victim(7), 8 + ADDED);
+	cr_assert_eq(live_store(&old, 1, &window, NULL, &how), 0);
+	cr_assert_eq(words[1], (uint64_t)victim + 1);
+}
+
+static void replace_the_caller(void)
+{
+	const struct isa_patch patch = jump(calls_back, victim_detour);
+	const uint8_t window = 5;
+
+	cr_assert_eq(live_store(&patch, 1, &window, NULL, &how), -EBUSY);
+}
+
+Test(live, called_from_the_window)
+{
+	calls_back(replace_the_caller);
+}
+
+Test(live, calls_that_end)
+{
+	static const struct {
+		uint8_t code[8];
+		unsigned ends; /* bit n: at n */
+	} rows[] = {
+		{ { 0xe8, 0, 0, 0, 0, 0x90 }, 1 << 5 },	      /* call rel32 */
+		{ { 0x53, 0xff, 0xd7, 0x90 }, 1 << 3 },	      /* push rbx; call *rdi */
+		{ { 0xff, 0x57, 0x08, 0x90 }, 1 << 2 | 1 << 3 }, /* call *8(rdi); as if *rdi */
+		{ { 0x53, 0x89, 0xfb, 0x8d, 0x43, 0x01 }, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (unsigned n = 1; n <= 5; n++)
+			cr_expect(arch_call_ends(rows[i].code, n) || !(rows[i].ends >> n & 1),
+				"row %zu: a call ends at %u", i, n);
+	for (unsigned n = 1; n <= 5; n++)
+		cr_expect(!arch_call_ends(rows[3].code, n), "no call ends at %u", n);
 }
