@@ -150,7 +150,9 @@ start_traced() {
 
 see_remote() { bin/remote "$1"; }
 see_elfutils() { eu-stack -p "$1" | sed -n 's/^#[0-9]* *0x[0-9a-f]* *//p' | sed 's/ - .*//'; }
-see_gdb() { gdb -nx -batch -p "$1" -ex bt 2>/dev/null | frames; }
+# qsort has no frame: it jumps to another function. gdb makes one up from the instruction at the return
+# address, where that is not a return point.
+see_gdb() { gdb -nx -batch -p "$1" -ex bt 2>/dev/null | frames | grep -v qsort$; }
 
 # gdb's frame lines -> names
 frames() { sed -nE 's/^#[0-9]+ +(0x[0-9a-f]+ in )?([^ ]+).*/\2/p'; }
@@ -358,8 +360,20 @@ if [ ! "$emulator" ] && $cc -O2 "$source/step.c" -o bin/step -lunwind-ptrace -lu
 		-Wl,-z,nostart-stop-gc; then
 	for mode in count profile; do
 		step "step-first-$mode" $mode '*normal*' first
-		step "step-$mode" $mode ''
-		step "step-hooked-$mode" $mode '' hooked
+		for call in normal nested twice tail tail_twice many_arguments entry_only floats \
+			riprel push pushes call call_first jump endbr_jump nops short branch flags \
+			jumps after_jump; do
+			step "step-$call-$mode" $mode '' $call
+		done
+		for call in pushes after_jump; do
+			step "step-hooked-$call-$mode" $mode '' hooked $call
+		done
+		# Exceptions, and all calls with handlers, take from minutes to hours: when asked for.
+		[ "$pattern" = '*' ] && continue
+		for call in throws catches rethrows forks thread; do
+			step "step-$call-$mode" $mode '' $call
+		done
+		step "step-hooked-all-$mode" $mode '' hooked
 	done
 else
 	skip step "cannot be built or run here"
