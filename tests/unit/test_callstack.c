@@ -12,8 +12,6 @@ const void *ftr_call_caller(const struct ftr_call *call)
 	return "caller";
 }
 
-TestSuite(callstack, .init = threads_begin);
-
 /* What a handler would see that the function called which asks: its caller, and who called that. */
 __attribute__((noinline)) static unsigned ask(const void **addresses, unsigned n)
 {
@@ -37,11 +35,11 @@ static bool installed(void)
 	void *library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
 
 	if (!library)
-		cr_skip("SKIP: there is no libunwind.so.8");
+		cr_skip_test("there is no libunwind.so.8");
 	return library;
 }
 
-Test(callstack, caller_alone_until_prepared)
+Test(callstack, caller_alone_until_prepared, .init = threads_begin)
 {
 	const void *addresses[8], *inside;
 
@@ -50,7 +48,7 @@ Test(callstack, caller_alone_until_prepared)
 	cr_expect_eq(outer(addresses, 0, &inside), 0);
 }
 
-Test(callstack, caller_first)
+Test(callstack, caller_first, .init = threads_begin)
 {
 	const void *addresses[64], *inside;
 	unsigned n;
@@ -66,7 +64,7 @@ Test(callstack, caller_first)
 	cr_expect_eq(addresses[1], inside);
 }
 
-Test(callstack, detours_are_left_out)
+Test(callstack, detours_are_left_out, .init = threads_begin)
 {
 	const void *addresses[64], *inside, *next = NULL;
 
@@ -83,7 +81,7 @@ Test(callstack, detours_are_left_out)
 	}
 }
 
-Test(callstack, no_system_calls_once_they_are_forbidden)
+Test(callstack, no_system_calls_once_they_are_forbidden, .init = threads_begin)
 {
 	const void *addresses[8], *inside;
 
@@ -95,7 +93,7 @@ Test(callstack, no_system_calls_once_they_are_forbidden)
 }
 
 /* The program's own unwinder stays what it was. */
-Test(callstack, libunwind_is_not_seen)
+Test(callstack, libunwind_is_not_seen, .init = threads_begin)
 {
 	void *before = dlsym(RTLD_DEFAULT, "_Unwind_RaiseException");
 

@@ -135,8 +135,6 @@ static void call_full(const char *name, uint64_t result, const uint64_t words[4]
 #define CALL(name, result, ...)                                                                    \
 	call_full((name), (uint64_t)(result), (const uint64_t[4]){ __VA_ARGS__ })
 
-TestSuite(expect, .init = threads_begin);
-
 static char told[16384];
 
 static void listen(const char *message, void *data)
@@ -173,7 +171,7 @@ static void expect_told(int failures, const char *text)
 #define FROM "\n    from ftr_call_caller+0xN in test_expect\n"
 #define EXPECT(name, signature) ftr_expect_at(NULL, 0, (name), (signature))
 
-Test(expect, what_is_as_expected_is_not_told)
+Test(expect, what_is_as_expected_is_not_told, .init = threads_begin)
 {
 	struct ftr_expect *put = EXPECT("put", "w(pz)"), *get = EXPECT("get", NULL);
 
@@ -191,7 +189,7 @@ Test(expect, what_is_as_expected_is_not_told)
 	expect_told(0, "");
 }
 
-Test(expect, counts)
+Test(expect, counts, .init = threads_begin)
 {
 	static const struct {
 		uint64_t least, most;
@@ -218,19 +216,19 @@ Test(expect, counts)
 	}
 }
 
-Test(expect, is_called_unless_it_says_otherwise)
+Test(expect, is_called_unless_it_says_otherwise, .init = threads_begin)
 {
 	EXPECT("f", NULL);
 	expect_told(1, "f: expected at least 1 call, seen none\n");
 }
 
-Test(expect, says_where_it_was_written)
+Test(expect, says_where_it_was_written, .init = threads_begin)
 {
 	ftr_expect_at("tests/x.c", 42, "f", NULL);
 	expect_told(1, "tests/x.c:42: f: expected at least 1 call, seen none\n");
 }
 
-Test(expect, arguments_that_must_be)
+Test(expect, arguments_that_must_be, .init = threads_begin)
 {
 	static const double half = 0.5;
 	static const float quarter = 0.25f;
@@ -254,7 +252,7 @@ Test(expect, arguments_that_must_be)
 		"  call 1: f(-2, \"a\\\"b\", 0.5, 0.25), thread T" FROM);
 }
 
-Test(expect, arguments_that_must_not_be)
+Test(expect, arguments_that_must_not_be, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "(ip)");
 
@@ -272,7 +270,7 @@ Test(expect, arguments_that_must_not_be)
 		       "  call 1: f(2, 0x8), thread T" FROM);
 }
 
-Test(expect, long_and_bad_strings)
+Test(expect, long_and_bad_strings, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "(z)");
 
@@ -289,7 +287,7 @@ Test(expect, long_and_bad_strings)
 		       "  call 1: f(0x8), thread T" FROM);
 }
 
-Test(expect, results)
+Test(expect, results, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "h(i)");
 
@@ -301,7 +299,7 @@ Test(expect, results)
 }
 
 /* Of many calls in progress at a time some have lost their arguments when they return. */
-Test(expect, deep_calls_keep_their_arguments_as_far_as_possible)
+Test(expect, deep_calls_keep_their_arguments_as_far_as_possible, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "w(w)");
 	struct played calls[40] = { 0 };
@@ -333,7 +331,7 @@ Test(expect, deep_calls_keep_their_arguments_as_far_as_possible)
 }
 
 /* A call that does not return has no result that could be wrong. */
-Test(expect, unwound_calls_have_no_result)
+Test(expect, unwound_calls_have_no_result, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "i()");
 	struct played call = { 0 };
@@ -344,7 +342,7 @@ Test(expect, unwound_calls_have_no_result)
 	expect_told(0, "");
 }
 
-Test(expect, conditions_choose_calls)
+Test(expect, conditions_choose_calls, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "(wz)"), *g = EXPECT("g", "w(w)");
 
@@ -375,7 +373,7 @@ static int is_even(struct ftr_call *call, void *data)
 	return !(*(uint64_t *)ftr_argument(call, "i", 0) & 1);
 }
 
-Test(expect, predicates)
+Test(expect, predicates, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "(i)"), *g = EXPECT("g", "(i)");
 	int asked = 0;
@@ -398,7 +396,7 @@ static void *calls_f(void *arg)
 	return arg;
 }
 
-Test(expect, threads)
+Test(expect, threads, .init = threads_begin)
 {
 	struct ftr_expect *only = EXPECT("f", "()"), *not = EXPECT("f", "()");
 	struct ftr_expect *here = EXPECT("f", "()");
@@ -418,7 +416,7 @@ Test(expect, threads)
 		       "f: expected exactly 2 calls by thread T, seen 1\n");
 }
 
-Test(expect, depth)
+Test(expect, depth, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "()");
 	struct played call = { 0 };
@@ -430,7 +428,7 @@ Test(expect, depth)
 		       "  call 3: f(), thread T" FROM);
 }
 
-Test(expect, orders)
+Test(expect, orders, .init = threads_begin)
 {
 	static const struct {
 		unsigned flags;
@@ -471,7 +469,7 @@ Test(expect, orders)
 	}
 }
 
-Test(expect, long_orders_are_cut_off_in_messages)
+Test(expect, long_orders_are_cut_off_in_messages, .init = threads_begin)
 {
 	struct ftr_expect *a = EXPECT("a", "()"), *b = EXPECT("b", "()");
 	struct ftr_expect *steps[64];
@@ -490,7 +488,7 @@ Test(expect, long_orders_are_cut_off_in_messages)
 			       "wrong arguments, or no memory\n"), "%s", told);
 }
 
-Test(expect, mistakes_are_failures)
+Test(expect, mistakes_are_failures, .init = threads_begin)
 {
 	static const double half = 0.5;
 	struct ftr_expect *none = EXPECT("nosuch", NULL), *wrong = EXPECT("f", "i(q)"),
@@ -521,7 +519,7 @@ Test(expect, mistakes_are_failures)
 			"setjmp: its return cannot be seen\n");
 }
 
-Test(expect, too_many_conditions)
+Test(expect, too_many_conditions, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "(w)");
 
@@ -533,7 +531,7 @@ Test(expect, too_many_conditions)
 	expect_told(1, "f: there are too many conditions\n");
 }
 
-Test(expect, forgets)
+Test(expect, forgets, .init = threads_begin)
 {
 	ftr_expect_order_at(NULL, 0, 0, (struct ftr_expect *[]){ EXPECT("f", NULL) }, 1);
 	EXPECT("nosuch", NULL);
@@ -543,7 +541,7 @@ Test(expect, forgets)
 }
 
 /* A forked child has the expectations, and has seen nothing. */
-Test(expect, forks)
+Test(expect, forks, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "()");
 	int status;
@@ -587,7 +585,7 @@ static void *storm_main(void *arg)
 }
 
 /* Handlers of several threads at a time lose no number, and one call is told of. */
-Test(expect, threads_at_the_same_time)
+Test(expect, threads_at_the_same_time, .init = threads_begin)
 {
 	struct ftr_expect *f = EXPECT("f", "(w)");
 	pthread_barrier_t barrier;

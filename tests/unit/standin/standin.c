@@ -75,6 +75,8 @@ static int standin_run(const struct standin_test *test)
 	pid = fork();
 	if (pid == 0) {
 		alarm((unsigned int)test->timeout);
+		if (test->init)
+			test->init();
 		test->run();
 		fflush(stdout);
 		_exit(failed ? STATUS_FAILED : 0);

@@ -13,6 +13,7 @@
 
 struct standin_test {
 	const char *suite, *name;
+	void (*init)(void); /* before it; NULL: nothing */
 	void (*run)(void);
 	double timeout; /* in seconds; 0: none */
 	struct standin_test *next;
