@@ -2,6 +2,7 @@
 /*
  * RLIMIT_NOFILE is zero from some point on: threads, deep recursion, a child and its threads.
  *
+ * needs: kernel
  * flags: -O2 -pthread
  * expect: work calls=1010
  * expect: thread_main calls=10
