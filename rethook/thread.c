@@ -115,6 +115,15 @@ static struct shadow_thread *create(int tid)
 	return t;
 }
 
+/* Whatever the thread that had this memory was at: a fork leaves threads behind anywhere. */
+static void begin_afresh(struct shadow_thread *t)
+{
+	t->outermost = (struct shadow_entry){ .slot = SHADOW_SLOT_MAX };
+	t->shared = t->paused = false;
+	t->resume = 0;
+	t->ncovered = 0;
+}
+
 struct shadow_thread *thread_enter(void)
 {
 	int tid = sys_gettid();
@@ -129,8 +138,7 @@ struct shadow_thread *thread_enter(void)
 		t = create(tid);
 	if (!t)
 		return NULL;
-	t->outermost.slot = SHADOW_SLOT_MAX;
-	t->shared = false;
+	begin_afresh(t);
 	shadow_words.self = t;
 	shadow_words.current = &t->outermost;
 	shadow_words.mirror = t->node.mirror;

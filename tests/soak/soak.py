@@ -19,14 +19,16 @@ from machine import machine_of  # noqa: E402
 def compare(report, lines):
     """Fault unless the report agrees with what the program says of itself; the sum of calls."""
     fields = {"calls": ["calls"], "about": ["calls"], "left": ["unwound", "open"]}
-    sums = 0
+    sums, faults = 0, []
     for what, name, number, *spare in map(str.split, lines):
         rows = report.select(f"all:{name}", 0, report.functions)
         found = sum(row[field] for row in rows for field in fields[what])
         number, spare = int(number), int(spare[0]) if spare else 0
         if not number <= found <= number + spare:
-            raise Fault(f"{name}: {what} {number} (spare {spare}), the report says {found}")
+            faults.append(f"{name}: {what} {number} (spare {spare}), the report says {found}")
         sums += found if what != "left" else 0
+    if faults:
+        raise Fault("; ".join(faults))
     return sums
 
 

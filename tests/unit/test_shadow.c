@@ -452,6 +452,27 @@ BOTH(calls_of_a_thread_that_has_ended_are_unwound)
 	cr_assert_eq(SUM(1, unwound), 1, "once is enough");
 }
 
+static void *leaves_paused(void *word)
+{
+	call(1, word, RET(1));
+	cr_assert(shadow_pause(true));
+	other = shadow_self();
+	return NULL;
+}
+
+/* The thread that takes over its memory is not paused: a fork leaves such threads behind. */
+BOTH(a_pause_ends_with_its_thread)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, leaves_paused, stack + 100);
+	pthread_join(thread, NULL);
+	call(2, stack + 500, RET(2));
+	cr_assert_eq(other, shadow_self(), "the memory is to be used again");
+	call(3, stack + 400, RET(3));
+	cr_assert_eq(SUM(3, calls), 1);
+}
+
 /* The process ends: open calls stay open, those whose frames are gone do not. */
 BOTH(flush_tells_open_calls_from_left_ones)
 {
