@@ -535,7 +535,7 @@ bool arch_hit_prepare(void);
 /* Where a signal handler returns to: rt_sigreturn(2). */
 void arch_signal_return(void);
 
-/* Integer argument 0, 1 or 2 of the call that a slow_frame was made for. */
+/* Integer argument 0 to 5 of the call that a slow_frame was made for. */
 uint64_t arch_argument(const struct slow_frame *frame, unsigned n);
 
 /* Do this CPU's detours call handlers? The functions below are not called else. */

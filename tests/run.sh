@@ -35,8 +35,7 @@ run_tests() { # preset, then ctest options
 echo '== packages'
 sh tools/packages.sh test || stop 'cannot install what the tests need'
 mkdir -p build
-# soak still finds a few calls in millions that are not counted: ctest --preset dev -L soak
-run_tests dev -LE 'fuzz|soak'
+run_tests dev -LE fuzz
 run_tests asan -L unit -E '^unit/test_live$' # its threads are stopped amid the sanitizer's work
 run_tests tsan -R '^unit/test_(shadow|mirror)$' # the structures that threads share
 run_tests fuzz -L fuzz

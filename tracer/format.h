@@ -74,6 +74,7 @@ struct counts_header {
 	char exe[1024];	   /* terminated */
 	char args[4096];   /* arguments, each terminated, cut off at this size */
 	struct format_batch batches[FORMAT_BATCHES_MAX];
+	uint64_t lost_functions; /* traced by a breakpoint, which the program has then made unsafe */
 };
 
 struct thread_header {

@@ -4,6 +4,7 @@
 #include "../arch/sys.h"
 #include "../rethook/thread.h"
 #include "../trampolines/patch.h"
+#include "../trampolines/trap.h"
 
 /* A module that is or was loaded. One that comes back to the same place gets its patches back. */
 struct known {
@@ -23,7 +24,7 @@ static struct {
 	struct arena arena;
 	struct known *known;
 	uint32_t batches;
-	bool busy; /* our own images come through here too */
+	int busy; /* the thread that is at it: its own images come through here, too; 0: none */
 } late;
 
 static struct known *find(const struct module *m)
@@ -134,8 +135,10 @@ static bool trace_these(const struct modules *modules, const struct known *again
 		good = again ? batch.next_id == again->first_id + again->nids
 			     : !record_new(&batch);
 	}
-	if (good)
+	if (good && !trap_ready())
 		batch_patch(&batch, &why);
+	if (trap_given_up())
+		record_let_go(trap_give_up(&session.settings.patch));
 	if (late.loader)
 		batch_tell(&batch);
 	for (size_t i = 0; good && i < batch.nplans; i++)
@@ -144,13 +147,21 @@ static bool trace_these(const struct modules *modules, const struct known *again
 	return good;
 }
 
+/* Its breakpoints, see trap_present(). */
+static bool show_traps(const struct known *k, bool present)
+{
+	const struct isa_patch *last = k->npatches ? &k->patches[k->npatches - 1] : NULL;
+
+	return !last || trap_present(k->first_id, k->patches[0].addr, last->addr + last->len, present);
+}
+
 /* A module has come back: its patches are known if it is where it was, else its ids are. */
 static bool trace_again(const struct module *m, const struct known *k)
 {
 	struct module copy = *m;
 	const struct modules one = { .list = &copy, .count = 1 };
 
-	if (k == find(m))
+	if (k == find(m) && show_traps(k, true))
 		return !patch_store(k->patches, k->npatches, NULL, &session.settings.patch);
 	return trace_these(&one, k);
 }
@@ -175,8 +186,11 @@ static void keep_new(struct modules *modules)
 			modules->list[n++] = *m;
 	}
 	modules->count = n;
-	for (struct known *k = late.known; k; k = k->next)
+	for (struct known *k = late.known; k; k = k->next) {
+		if (k->loaded && !k->seen)
+			show_traps(k, false);
 		k->loaded = k->seen;
+	}
 }
 
 static void trace_new(void)
@@ -204,17 +218,20 @@ ARCH_ALIGNS_STACK void late_changed(void)
 {
 	uint64_t signals;
 
-	if (!late.loader || late.busy || !modules_settled(late.loader))
+	if (!late.loader || !modules_settled(late.loader))
 		return;
 	if (shadow_hooks.sealed) {
 		late.loader = NULL;
 		return;
 	}
+	if (late.busy == sys_gettid()) /* another one's is of the parent, amid whose work we were forked */
+		return;
 	thread_block_signals(&signals);
 	if (shadow_pause(true)) {
-		late.busy = true;
+		late.busy = sys_gettid();
+		session.settings.trap = session.config.trap && trap_possible(signals);
 		trace_new();
-		late.busy = false;
+		late.busy = 0;
 		shadow_pause(false);
 	} else {
 		give_up("no memory");

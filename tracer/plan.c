@@ -372,8 +372,11 @@ void plan_site(struct plan *plan, struct plan_function *f, const struct plan_set
 	if (site->choice == SITE_REFUSED && settings->trap
 		&& (site->reason == REASON_TOO_SHORT || site->reason == REASON_JUMP_INSIDE)
 		&& site->len) {
-		site->choice = SITE_TRAP;
-		site->reason = REASON_NONE;
+		/* libc and the loader run functions of their own with all signals blocked. */
+		bool safe = !plan->is_libc && !plan->is_loader;
+
+		site->choice = safe ? SITE_TRAP : SITE_REFUSED;
+		site->reason = safe ? REASON_NONE : REASON_TRAP_UNSAFE;
 	}
 	if (site->choice == SITE_REFUSED)
 		return;
@@ -675,7 +678,7 @@ static int add_traps(const struct plan *plan)
 
 		if (f->site.choice == SITE_TRAP)
 			err = trap_add(f->symbol->start + f->site.offset + plan->module->bias,
-				f->detour);
+				f->detour, plan->first_id);
 	}
 	return err;
 }

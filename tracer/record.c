@@ -580,6 +580,13 @@ void record_lost_call(void)
 	__atomic_fetch_add(&(h ? h : rec.last)->lost_calls, 1, __ATOMIC_RELAXED);
 }
 
+void record_let_go(uint32_t n)
+{
+	struct counts_header *h = own_header();
+
+	__atomic_fetch_add(&(h ? h : rec.last)->lost_functions, n, __ATOMIC_RELAXED);
+}
+
 /*
  * The file has room for threads that never came; should one come now, it makes its own. The room is
  * unmapped, too: who looks through all memory, such as valgrind for leaks, would meet a signal on

@@ -52,6 +52,9 @@ void record_end(int status);
 bool record_attach(struct shadow_thread *thread);
 void record_renew(struct shadow_thread *thread);
 void record_lost_call(void);
+
+/* @n functions are no longer traced, and were. */
+void record_let_go(uint32_t n);
 bool record_borrowed(void);
 
 /* In a forked child: what MADV_WIPEONFORK does, where it is without effect. */

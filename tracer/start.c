@@ -4,9 +4,11 @@
 #include "late.h"
 #include "record.h"
 #include "session.h"
+#include "../arch/sys.h"
 #include "../trampolines/reserve.h"
 #include "../trampolines/trap.h"
 #include <errno.h>
+#include <signal.h>
 
 /* Functions that may come later: */
 #define LATER_IDS 262144 /* with modules, */
@@ -75,10 +77,12 @@ static void trace(struct batch *batch, const struct modules *modules, char *cons
 static bool read_settings(struct modules *modules, char *const *envp, struct arena *arena)
 {
 	struct maps maps;
+	uint64_t blocked = 0;
 
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &blocked, sizeof(blocked));
 	config_read(&session.config, envp);
 	session.settings.demangle = session.config.functions != NULL;
-	session.settings.trap = session.config.trap && trap_possible();
+	session.settings.trap = session.config.trap && trap_possible(blocked);
 	session.settings.later = session.config.modules != NULL;
 	return !filter_parse(&session.module_filter, session.config.modules, &session_arena)
 		&& !filter_parse(

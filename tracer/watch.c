@@ -2,13 +2,35 @@
 #include "watch.h"
 #include "late.h"
 #include "record.h"
+#include "session.h"
 #include "../rethook/shadow.h"
+#include "../rethook/thread.h"
+#include "../trampolines/signals.h"
+#include "../trampolines/trap.h"
+#include <signal.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
 
-enum watch { WATCH_NONE, WATCH_EXIT, WATCH_PRCTL, WATCH_SYSCALL, WATCH_CLONE, WATCH_LOADER, WATCH_COUNT };
+enum watch {
+	WATCH_NONE,
+	WATCH_EXIT,
+	WATCH_PRCTL,
+	WATCH_SYSCALL,
+	WATCH_CLONE,
+	WATCH_LOADER,
+	/* only where there may be breakpoints */
+	WATCH_SIGACTION,
+	WATCH_SIGMASK,
+	WATCH_SIGSUSPEND,
+	WATCH_PPOLL,
+	WATCH_PSELECT,
+	WATCH_EPOLL_PWAIT,
+	WATCH_EPOLL_PWAIT2,
+	WATCH_ATTR_SIGMASK,
+	WATCH_COUNT
+};
 
 static const char *const names[WATCH_COUNT] = {
 	[WATCH_EXIT] = "_exit",
@@ -16,11 +38,21 @@ static const char *const names[WATCH_COUNT] = {
 	[WATCH_SYSCALL] = "syscall",
 	[WATCH_CLONE] = "clone",
 	[WATCH_LOADER] = "_dl_debug_state",
+	[WATCH_SIGACTION] = "sigaction",
+	[WATCH_SIGMASK] = "pthread_sigmask",
+	[WATCH_SIGSUSPEND] = "sigsuspend",
+	[WATCH_PPOLL] = "ppoll",
+	[WATCH_PSELECT] = "pselect",
+	[WATCH_EPOLL_PWAIT] = "epoll_pwait",
+	[WATCH_EPOLL_PWAIT2] = "epoll_pwait2",
+	[WATCH_ATTR_SIGMASK] = "pthread_attr_setsigmask_np",
 };
 
 uint32_t watch_name(const char *name, bool loader)
 {
-	for (uint32_t i = WATCH_EXIT; i < WATCH_COUNT; i++)
+	uint32_t end = session.config.trap ? WATCH_COUNT : WATCH_SIGACTION;
+
+	for (uint32_t i = WATCH_EXIT; i < end; i++)
 		if (str_eq(name, names[i]))
 			return (i == WATCH_LOADER) == loader ? i : WATCH_NONE;
 	return WATCH_NONE;
@@ -42,11 +74,55 @@ static void prctl_called(uint64_t option, uint64_t argument)
 		shadow_stop_clock();
 }
 
+/* A breakpoint ends a thread that blocks SIGTRAP, and the program's own handler knows none. */
+static void breakpoints_go(void)
+{
+	uint64_t signals;
+
+	if (trap_given_up() || shadow_hooks.sealed)
+		return;
+	thread_block_signals(&signals);
+	record_let_go(trap_give_up(&session.settings.patch));
+	thread_restore_signals(&signals);
+}
+
 /* clone(2): a child that goes on beside its parent, with the same memory and thread pointer. */
 static void clone_called(uint64_t flags)
 {
 	if ((flags & CLONE_VM) && !(flags & (CLONE_VFORK | CLONE_SETTLS)))
 		shadow_share();
+}
+
+/* The mask at @set is about to be in force, on this thread or on another: SIGTRAP blocked? */
+static void mask_set(uint64_t set)
+{
+	if (set && *(const uint64_t *)set & SIGNAL_BIT(SIGTRAP))
+		breakpoints_go();
+}
+
+/* sigaction(2) */
+static void action_set(uint64_t signal, uint64_t action)
+{
+	const struct sigaction *a = (const struct sigaction *)action;
+
+	if (!a)
+		return;
+	if (signal == SIGTRAP)
+		breakpoints_go();
+	else
+		mask_set((uint64_t)&a->sa_mask);
+}
+
+/* The same of the system call itself, whose structure is another. */
+static void raw_call(uint64_t number, const struct slow_frame *f)
+{
+	uint64_t second = arch_argument(f, 2);
+
+	if (number == SYS_rt_sigprocmask && arch_argument(f, 1) != SIG_UNBLOCK)
+		mask_set(second);
+	if (number == SYS_rt_sigaction && second)
+		if (arch_argument(f, 1) == SIGTRAP)
+			breakpoints_go();
 }
 
 void watch_entered(const struct slow_frame *f)
@@ -69,12 +145,36 @@ void watch_entered(const struct slow_frame *f)
 			clone_called(second);
 		if (first == SYS_exit_group)
 			record_end((int)second);
+		raw_call(first, f);
 		break;
 	case WATCH_CLONE:
 		clone_called(arch_argument(f, 2));
 		break;
 	case WATCH_LOADER:
 		late_changed();
+		break;
+	case WATCH_SIGACTION:
+		action_set(first, second);
+		break;
+	case WATCH_SIGMASK:
+		if (first != SIG_UNBLOCK)
+			mask_set(second);
+		break;
+	case WATCH_SIGSUSPEND:
+		mask_set(first);
+		break;
+	case WATCH_ATTR_SIGMASK:
+		mask_set(second);
+		break;
+	case WATCH_PPOLL:
+		mask_set(arch_argument(f, 3));
+		break;
+	case WATCH_EPOLL_PWAIT:
+	case WATCH_EPOLL_PWAIT2:
+		mask_set(arch_argument(f, 4));
+		break;
+	case WATCH_PSELECT:
+		mask_set(arch_argument(f, 5));
 		break;
 	}
 }

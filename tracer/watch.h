@@ -6,6 +6,8 @@
  *   prctl, syscall  may install a filter of system calls (seccomp): we make none from then on;
  *                   or forbid the clock: we take no times from then on
  *   _dl_debug_state the loader's list of modules has changed
+ *   sigaction and what blocks signals, when FTR_PATCH=trap: breakpoints cannot stay where SIGTRAP
+ *                   is blocked or handled by the program
  */
 #ifndef TRACER_WATCH_H
 #define TRACER_WATCH_H

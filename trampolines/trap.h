@@ -9,17 +9,34 @@
 #ifndef TRAMPOLINES_TRAP_H
 #define TRAMPOLINES_TRAP_H
 
-#include "../arch/arch.h"
+#include "patch.h"
 
-/* May breakpoints be used in this process? (Nothing blocks, ignores or handles SIGTRAP now.) */
-bool trap_possible(void);
+/*
+ * May breakpoints be used in this process? (Nothing ignores or handles SIGTRAP now, and @blocked, the
+ * signals that the calling thread blocks for the program, is without it.)
+ */
+bool trap_possible(uint64_t blocked);
 
 /*
  * Send a thread that runs into a breakpoint at @site on to @detour. Before the site is patched;
- * trap_ready() completes the table and installs the handler. 0 or -ENOMEM.
+ * trap_ready() completes the table and installs the handler. @module: a number that the sites of a
+ * module have in common. One thread at a time. 0, -ENOMEM or the kernel's reason.
  */
-int trap_add(uint64_t site, uint64_t detour);
+int trap_add(uint64_t site, uint64_t detour, uint32_t module);
 int trap_ready(void);
+
+/*
+ * The sites of @module in [@lo, @hi) are gone with their text, or have come back. What lies there
+ * meanwhile is somebody else's. False: it has come back, and breakpoints are no longer used.
+ */
+bool trap_present(uint32_t module, uint64_t lo, uint64_t hi, bool present);
+
+/*
+ * The program is about to block SIGTRAP or to handle it: its text gets its own bytes back at all
+ * sites, for good. Any thread; again by who has patched meanwhile. How many functions are let go.
+ */
+uint32_t trap_give_up(const struct patch_how *how);
+bool trap_given_up(void);
 
 /*
  * Install the handler, unless it is there; again after the program has replaced it. What the

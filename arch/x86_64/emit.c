@@ -48,7 +48,6 @@ _Static_assert(sizeof(struct slow_frame) + 8 * 8 + 64 <= FRAME_SIZE, "slow frame
 
 /* Where D and T keep registers, relative to S. */
 #define SAVE_RAX   (-8)
-#define SAVE_RCX   (-16)
 #define SAVE_RSI   (-32)
 #define SAVE_FLAGS (-40)
 /* Where the hook stubs do, when D's and T's are done with. */
@@ -372,7 +371,7 @@ static void to_handlers(struct emitter *e, const struct isa_emit *in, struct lab
 {
 	if (in->site->flags_in || tag == HOOK_TAG_OWED)
 		restore_flags(e, 0);
-	load(e, RCX, RSP, SAVE_RCX);
+	load(e, RCX, RSP, X86_SAVE_RCX);
 	load(e, RDX, RSP, X86_SAVE_RDX);
 	to_stub(e, l, tag, in->common->base + in->common->hook_entry);
 }
@@ -420,7 +419,7 @@ static void restore(struct emitter *e, const struct isa_emit *in)
 	if (in->site->flags_in)
 		restore_flags(e, 0);
 	load(e, RAX, RSP, SAVE_RAX);
-	load(e, RCX, RSP, SAVE_RCX);
+	load(e, RCX, RSP, X86_SAVE_RCX);
 	load(e, RDX, RSP, X86_SAVE_RDX);
 }
 
@@ -441,7 +440,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	bool times = is_timed(in);
 
 	store(e, RAX, RSP, SAVE_RAX);
-	store(e, RCX, RSP, SAVE_RCX);
+	store(e, RCX, RSP, X86_SAVE_RCX);
 	store(e, RDX, RSP, X86_SAVE_RDX);
 	if (in->site->flags_in)
 		save_flags(e, 0);
@@ -557,7 +556,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	}
 	l->account = here(e);
 	emit_mark(e);
-	store(e, RCX, RSP, SAVE_RCX - 8);
+	store(e, RCX, RSP, X86_SAVE_RCX - 8);
 	store(e, RDX, RSP, X86_SAVE_RDX - 8);
 	save_flags(e, -8); /* hand-written functions return results in them */
 	if (env->mode != MODE_COUNT)
@@ -598,7 +597,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 		load(e, RSI, RSP, SAVE_RSI);
 	restore_flags(e, 0);
 	load(e, RAX, RSP, SAVE_RAX);
-	load(e, RCX, RSP, SAVE_RCX);
+	load(e, RCX, RSP, X86_SAVE_RCX);
 	load(e, RDX, RSP, X86_SAVE_RDX);
 	l->drop = here(e);
 	byte(e, 0xc3); /* ret */
@@ -611,7 +610,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
 	store(e, RAX, RSP, SAVE_RAX);
-	store(e, RCX, RSP, SAVE_RCX);
+	store(e, RCX, RSP, X86_SAVE_RCX);
 	store(e, RDX, RSP, X86_SAVE_RDX);
 	if (in->site->flags_in)
 		save_flags(e, 0);
@@ -849,7 +848,8 @@ int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 
 /* ---- the common part ---- */
 
-static const enum reg kept[] = { [X86_SAVED_RSI] = RSI, [X86_SAVED_RDI] = RDI, R8, R9, R10, R11 };
+static const enum reg kept[] = { [X86_SAVED_RSI] = RSI, [X86_SAVED_RDI] = RDI,
+	[X86_SAVED_R8] = R8, [X86_SAVED_R9] = R9, R10, R11 };
 #define KEPT_FLAGS (FRAME_REGS + (int)(sizeof(kept) / sizeof(kept[0])) * 8)
 
 /* rsp = S - FRAME_SIZE. Save what C may change beyond rax, rcx, rdx. @cfa: CFA - rsp. */

@@ -26,9 +26,11 @@ bool arch_is_return_point(const void *code)
 
 uint64_t arch_argument(const struct slow_frame *frame, unsigned n)
 {
-	if (n == 2)
-		return *(const uint64_t *)(frame->slot + X86_SAVE_RDX);
-	return ((const uint64_t *)(frame + 1))[n ? X86_SAVED_RSI : X86_SAVED_RDI];
+	static const int places[] = { X86_SAVED_RDI, X86_SAVED_RSI, 0, 0, X86_SAVED_R8, X86_SAVED_R9 };
+
+	if (n == 2 || n == 3)
+		return *(const uint64_t *)(frame->slot + (n == 2 ? X86_SAVE_RDX : X86_SAVE_RCX));
+	return ((const uint64_t *)(frame + 1))[places[n]];
 }
 
 uint64_t arch_trap_site(const void *context)

@@ -14,7 +14,10 @@
 /* Indexes among the registers that the slow stubs save behind a struct slow_frame. */
 #define X86_SAVED_RSI 0
 #define X86_SAVED_RDI 1
+#define X86_SAVED_R8  2
+#define X86_SAVED_R9  3
 /* Where D keeps rdx, relative to the stack slot of the return address. */
+#define X86_SAVE_RCX (-16)
 #define X86_SAVE_RDX (-24)
 
 /* Indexes of registers in struct ftr_call. Integer arguments come first, in order. */

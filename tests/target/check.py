@@ -23,7 +23,8 @@ from harness import (COUNTS, HERE, HOOK_FLAGS, Fault, Report, Run, build_hooks, 
 from machine import machine_of
 
 WORDS = ("flags", "mode", "args", "stdin", "env", "exit", "expect", "maybe", "absent", "skipped",
-         "needs", "library", "strip", "limit", "timeout", "cross", "lost", "stacks", "end", "says")
+         "needs", "library", "strip", "limit", "timeout", "cross", "lost", "stacks", "end", "says",
+         "letgo")
 DEFAULT_FLAGS = ["-O0", "-O2", "-Os", "clang -O2"]
 
 
@@ -192,7 +193,7 @@ def check_traced(program, build, mode, plain, work):
     if not os.path.exists(data) and not program.header["expect"]:
         return  # nothing to trace, nothing to tell
     report = Report(build, data, damaged=bool(program.header["lost"]))
-    report.check_counts(program.header["lost"])
+    report.check_counts(program.header["lost"], bool(program.header["letgo"]))
     check_expectations(report, program.header, run.pid, program.machine)
     report.check_end(run, unseen=program.header["end"] == ["unseen"])
     report.check_times(program.header["stacks"])

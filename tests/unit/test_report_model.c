@@ -610,6 +610,7 @@ Test(report_model, adds_up_what_was_lost)
 		h->lost_calls = 100;
 		h->lost_threads = 10;
 		h->lost_processes = 1;
+		h->lost_functions = 7;
 		made_write(dir, counts.file, bytes, size);
 		free(bytes);
 	}
@@ -617,5 +618,6 @@ Test(report_model, adds_up_what_was_lost)
 	cr_expect_eq(l.model.lost_calls, 200);
 	cr_expect_eq(l.model.lost_threads, 20);
 	cr_expect_eq(l.model.lost_processes, 2);
+	cr_expect_eq(l.model.lost_functions, 14);
 	unload(&l);
 }

@@ -117,7 +117,7 @@ Test(report_output, json)
 		"\"threads\":[\n"
 		"{\"pid\":10,\"process\":0,\"tid\":10,\"users\":1,\"calls\":18,\"self_ns\":10100,"
 		"\"top\":\"app::parse(int)\"}],\n"
-		"\"lost\":{\"calls\":0,\"threads\":0,\"processes\":0}}\n");
+		"\"lost\":{\"calls\":0,\"threads\":0,\"processes\":0,\"functions\":0}}\n");
 	free(text);
 }
 
@@ -128,7 +128,7 @@ Test(report_output, json_of_nothing)
 
 	cr_expect_str_eq(json, "{\"format\":1,\n\"processes\":[],\n\"functions\":[],\n"
 			       "\"skipped\":[],\n"
-			       "\"lost\":{\"calls\":0,\"threads\":0,\"processes\":0}}\n");
+			       "\"lost\":{\"calls\":0,\"threads\":0,\"processes\":0,\"functions\":0}}\n");
 	free(text);
 }
 

@@ -129,6 +129,11 @@ start() {
 	"$@" >ready &
 	pid=$!
 	read -r _ <ready
+	# It has not yet left write(2), perhaps: nothing else that it does makes it sleep.
+	until grep -q '^State:.S' "/proc/$pid/status" 2>/dev/null; do
+		kill -0 "$pid" || return
+		sleep 0.01
+	done
 }
 
 stop() {

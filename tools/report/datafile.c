@@ -305,6 +305,7 @@ static void datafile_swap_counts_header(struct counts_header *h)
 	SWAP(h->lost_calls);
 	SWAP(h->lost_threads);
 	SWAP(h->lost_processes);
+	SWAP(h->lost_functions);
 	SWAP(h->nblocks);
 	SWAP(h->block_size);
 	SWAP(h->max_ids);

@@ -166,5 +166,6 @@ void json_print(FILE *to, const struct model *model, const struct output_options
 	fprintf(to, "%" PRIu64, model->lost_calls);
 	json_key_number(to, "threads", model->lost_threads);
 	json_key_number(to, "processes", model->lost_processes);
+	json_key_number(to, "functions", model->lost_functions);
 	fputs("}}\n", to);
 }

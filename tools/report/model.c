@@ -567,6 +567,7 @@ static void model_read_process(struct model *model, struct funcset *merged, size
 	model->lost_calls = model_add(model->lost_calls, process->header.lost_calls);
 	model->lost_threads = model_add(model->lost_threads, process->header.lost_threads);
 	model->lost_processes = model_add(model->lost_processes, process->header.lost_processes);
+	model->lost_functions = model_add(model->lost_functions, process->header.lost_functions);
 }
 
 /* ---- 3. in which order, and how many ---- */

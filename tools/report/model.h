@@ -93,7 +93,7 @@ struct model {
 	/* Different functions in all processes, before any filter. */
 	size_t traced, refused;
 	size_t reasons[MODEL_REASONS]; /* of the refused, by enum site_reason */
-	uint64_t lost_calls, lost_threads, lost_processes;
+	uint64_t lost_calls, lost_threads, lost_processes, lost_functions;
 	bool timed;    /* of at least one process the times are known */
 	bool no_rate;  /* of at least one they are lost, for want of the clock's rate */
 

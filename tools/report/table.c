@@ -299,6 +299,9 @@ static void table_footer(FILE *to, const struct model *model, const struct outpu
 			"lost: %" PRIu64 " calls, %" PRIu64 " threads, %" PRIu64
 			" processes could not be recorded\n",
 			model->lost_calls, model->lost_threads, model->lost_processes);
+	if (model->lost_functions)
+		fprintf(to, "lost: %" PRIu64 " functions, whose breakpoints went when the program "
+			    "blocked or handled SIGTRAP\n", model->lost_functions);
 	if (model->no_rate)
 		fputs("some times are left out: the rate of their clock is not known\n", to);
 }
