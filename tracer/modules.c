@@ -22,19 +22,42 @@ static bool same_start(const struct module *module, const void *bytes, uint64_t 
 	return !memcmp(bytes, (const void *)module->lo, n < 1024 ? n : 1024);
 }
 
+/* Where the module that begins with @first ends, by its program headers; 0: they are not there. */
+static uint64_t end_of(const struct mapping *first)
+{
+	const Elf64_Ehdr *header = (const void *)first->lo;
+	const Elf64_Phdr *ph = (const void *)(first->lo + header->e_phoff);
+	uint64_t begin = 0, end = 0;
+
+	if (!(first->prot & PROT_READ) || memcmp(header->e_ident, ELFMAG, SELFMAG)
+		|| header->e_phoff + header->e_phnum * sizeof(*ph) > first->hi - first->lo)
+		return 0;
+	for (const Elf64_Phdr *p = ph; p < ph + header->e_phnum; p++) {
+		if (p->p_type != PT_LOAD)
+			continue;
+		if (!end)
+			begin = p->p_vaddr - p->p_offset;
+		end = p->p_vaddr + p->p_memsz;
+	}
+	return end ? first->lo + (end - begin) : 0;
+}
+
 /* Extend a module over the mappings of its file that follow @map, the first one. */
 static bool set_extent(struct module *m, const struct maps *maps, const struct mapping *map)
 {
 	const struct mapping *end = maps->list + maps->count, *first = map;
+	uint64_t known_end = end_of(first);
 	bool code = false;
 
 	m->lo = map->lo;
 	m->path = map->path;
 	for (; map < end; map++) {
 		bool same = map->inode == first->inode && str_eq(map->path, first->path);
+		/* A small file's first page may be mapped twice, the second time for its data. */
+		bool copy = known_end ? map->lo >= known_end : map > first && !map->offset;
 
-		if (map->inode && (!same || (map > first && !map->offset)))
-			break; /* another file, or another copy of it */
+		if (map->inode && (!same || copy))
+			break;
 		if (!map->inode)
 			continue;
 		m->hi = map->hi;
@@ -59,6 +82,20 @@ static const struct mapping *first_mapping(const struct maps *maps, uint64_t add
 			return at;
 	}
 	return NULL;
+}
+
+/*
+ * The first mapping of a loaded module: where address 0 of its file went, since its dynamic section may be
+ * in a second mapping of the first page; else, where the file begins with another address.
+ */
+static const struct mapping *first_of(const struct maps *maps, const struct link_map *map)
+{
+	const struct mapping *first = first_mapping(maps, map->l_addr);
+	const struct mapping *data = maps_from(maps, (uint64_t)map->l_ld);
+
+	if (first && data && first->inode == data->inode && str_eq(first->path, data->path))
+		return first;
+	return first_mapping(maps, (uint64_t)map->l_ld);
 }
 
 /* gABI, "Dynamic Section": the loader leaves its list's address in the program's DT_DEBUG. */
@@ -105,7 +142,7 @@ static void add_module(struct modules *modules, const struct maps *maps, const s
 	uint64_t phdr)
 {
 	struct module *m = &modules->list[modules->count];
-	const struct mapping *first = first_mapping(maps, (uint64_t)map->l_ld);
+	const struct mapping *first = first_of(maps, map);
 	uint64_t here = (uint64_t)&modules_settled;
 
 	*m = (struct module){ .bias = map->l_addr, .ld = (uint64_t)map->l_ld };

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: MIT */
+/* The other library of small_library.c, with data in its first page. */
+static int base = 5, *volatile where = &base;
+
+__attribute__((noinline, noipa)) int small_relro_work(int x)
+{
+	return x * 3 + *where;
+}
