@@ -4,6 +4,7 @@
 #include "../arch/sys.h"
 #include "../rethook/hook.h"
 #include "../rethook/shadow.h"
+#include "../rethook/thread.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -63,22 +64,36 @@ static bool has_room(void)
 		&& (!(stack.ss_flags & SS_ONSTACK) || stack.ss_size >= STACK_NEEDED);
 }
 
-/* What libunwind and the loader call is none of the program's calls. */
-static bool begin_own(void)
+/*
+ * What libunwind and the loader call is none of the program's calls. Signals wait meanwhile: what their
+ * handlers call is.
+ */
+static bool begin_own(uint64_t *signals)
 {
-	return shadow_hooks.attach && shadow_pause(true);
+	thread_block_signals(signals);
+	if (shadow_hooks.attach && shadow_pause(true))
+		return true;
+	thread_restore_signals(signals);
+	return false;
+}
+
+static void end_own(const uint64_t *signals)
+{
+	shadow_pause(false);
+	thread_restore_signals(signals);
 }
 
 EXPORTED unsigned ftr_call_stack(const struct ftr_call *call, const void **addresses, unsigned n)
 {
 	unsigned stored = 0;
+	uint64_t signals;
 
 	if (!n)
 		return 0;
 	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) && !shadow_hooks.sealed && has_room()
-		&& begin_own()) {
+		&& begin_own(&signals)) {
 		stored = callstack_walk(&unwinder, call->frame.slot, addresses, n);
-		shadow_pause(false);
+		end_own(&signals);
 	}
 	addresses[0] = ftr_call_caller(call);
 	return stored ? stored : 1;
@@ -108,6 +123,7 @@ static int find(void *library)
 
 EXPORTED int ftr_call_stack_prepare(void)
 {
+	uint64_t signals;
 	void *library;
 	bool paused;
 	int err;
@@ -116,11 +132,11 @@ EXPORTED int ftr_call_stack_prepare(void)
 		return -EPERM;
 	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE))
 		return 0;
-	paused = begin_own();
+	paused = begin_own(&signals);
 	library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
 	err = library ? find(library) : -ENOENT;
 	if (paused)
-		shadow_pause(false);
+		end_own(&signals);
 	if (!err)
 		__atomic_store_n(&ready, true, __ATOMIC_RELEASE);
 	return err;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 static const void *stacks[2][16]; /* at the entry, at the return */
@@ -79,6 +80,35 @@ static void small_stack(void)
 	CHECK_INT(depths[1], 1);
 }
 
+NOINLINE static void in_handler(void)
+{
+	sink++;
+}
+
+static volatile unsigned alarms;
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+	alarms++;
+	in_handler();
+}
+
+/* Whatever a signal interrupts, also the search for a stack, what its handler calls is counted. */
+static void amid_signals(void)
+{
+	struct itimerval often = { { 0, 200 }, { 0, 200 } }, never = { { 0, 0 }, { 0, 0 } };
+	struct ftr_probe *counter = attach(in_handler, NULL, NULL, NULL);
+
+	signal(SIGALRM, on_alarm);
+	CHECK_INT(setitimer(ITIMER_REAL, &often, NULL), 0);
+	while (alarms < 300)
+		outer(1);
+	CHECK_INT(setitimer(ITIMER_REAL, &never, NULL), 0);
+	CHECK_COUNTS(counter, alarms, alarms, 0);
+	CHECK_INT(ftr_detach(counter), 0);
+}
+
 int main(void)
 {
 	static const char *const names[] = { "middle", "outer", "main" };
@@ -112,6 +142,8 @@ int main(void)
 	CHECK(!strncmp(text, "leaf+0x1 in probe_stack", 23), "%s", text);
 	CHECK_INT(ftr_describe(&depths, text, sizeof(text)), -ENOENT);
 	small_stack();
+	sink = 0;
+	amid_signals();
 	puts("ok");
 	return 0;
 }
