@@ -145,6 +145,13 @@ static void unpark(struct shadow_thread *t, struct shadow_entry *parked)
 		mirror_free_foreign(&t->node, parked, parked->slot);
 }
 
+uint64_t hook_parked_info(struct shadow_thread *t, const struct shadow_entry *e)
+{
+	const struct hook_state *state = e->slot & PARKED ? state_kept(t, e) : NULL;
+
+	return state ? (uint64_t)state->info : 0;
+}
+
 bool hook_is_owed(const struct shadow_thread *t, uint64_t slot)
 {
 	return find_parked(t, slot) != NULL;

@@ -115,6 +115,9 @@ void hook_park(struct shadow_thread *thread, const struct shadow_entry *entry);
 /* Is there anything parked for @slot? */
 bool hook_is_owed(const struct shadow_thread *thread, uint64_t slot);
 
+/* Whose detour the handlers of a parked entry are called by; 0: @entry is an ordinary one. */
+uint64_t hook_parked_info(struct shadow_thread *thread, const struct shadow_entry *entry);
+
 /* A frame with parked states returns; @frame->go leads it to their handlers. */
 void hook_owe(struct slow_frame *frame);
 

@@ -2,6 +2,7 @@
 #include "shadow.h"
 #include "hook.h"
 #include "mirror.h"
+#include "rcu.h"
 #include "thread.h"
 #include "../arch/sys.h"
 #include <signal.h>
@@ -31,34 +32,131 @@ static bool is_counted(const struct shadow_entry *e)
 
 #define IMAGES_MAX 1024
 static struct image_range {
-	uint64_t lo, hi, pad;
+	uint64_t lo, size, pad; /* size 0: free */
+	uint32_t version; /* odd: being changed */
+	bool retired;
 } images[IMAGES_MAX];
-static uint32_t nimages; /* release: the range is complete; acquire in shadow_pad_of() */
+static uint32_t nimages; /* those in use are below; only rises */
+
+static bool change_begin(struct image_range *r)
+{
+	uint32_t version = __atomic_load_n(&r->version, __ATOMIC_RELAXED);
+
+	return !(version & 1)
+		&& __atomic_compare_exchange_n(&r->version, &version, version + 1, false,
+			__ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+static void change_end(struct image_range *r)
+{
+	__atomic_store_n(&r->version, r->version + 1, __ATOMIC_RELEASE);
+}
+
+static void store_range(struct image_range *r, uint64_t lo, uint64_t size, uint64_t pad)
+{
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* the version is odd before */
+	__atomic_store_n(&r->lo, lo, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->size, size, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->pad, pad, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->retired, false, __ATOMIC_RELAXED);
+}
 
 bool shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad)
 {
-	uint32_t n = __atomic_load_n(&nimages, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < IMAGES_MAX; i++) {
+		struct image_range *r = &images[i];
+		uint32_t n = __atomic_load_n(&nimages, __ATOMIC_RELAXED);
+		bool free;
 
-	if (n == IMAGES_MAX)
-		return false;
-	images[n] = (struct image_range){ lo, hi, pad };
-	__atomic_store_n(&nimages, n + 1, __ATOMIC_RELEASE);
-	return true;
+		if (__atomic_load_n(&r->size, __ATOMIC_RELAXED) || !change_begin(r))
+			continue;
+		free = !r->size;
+		if (free)
+			store_range(r, lo, hi - lo, pad);
+		change_end(r);
+		while (free && n <= i
+			&& !__atomic_compare_exchange_n(&nimages, &n, i + 1, false,
+				__ATOMIC_RELEASE, __ATOMIC_RELAXED))
+			;
+		if (free)
+			return true;
+	}
+	return false;
+}
+
+/* A copy of the image that @addr lies in. What is being changed is no image that anybody is in. */
+static bool find_image(uint64_t addr, struct image_range *out)
+{
+	uint32_t n = __atomic_load_n(&nimages, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++) {
+		const struct image_range *r = &images[i];
+		uint32_t version = __atomic_load_n(&r->version, __ATOMIC_ACQUIRE);
+
+		out->lo = __atomic_load_n(&r->lo, __ATOMIC_RELAXED);
+		out->size = __atomic_load_n(&r->size, __ATOMIC_RELAXED);
+		if (addr - out->lo >= out->size)
+			continue;
+		out->pad = __atomic_load_n(&r->pad, __ATOMIC_RELAXED);
+		out->retired = __atomic_load_n(&r->retired, __ATOMIC_RELAXED);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(version & 1) && __atomic_load_n(&r->version, __ATOMIC_RELAXED) == version)
+			return true;
+	}
+	return false;
+}
+
+static struct image_range *image_at(uint64_t lo)
+{
+	uint32_t i = 0;
+
+	while (images[i].lo != lo || !images[i].size)
+		i++;
+	return &images[i];
+}
+
+void shadow_retire_image(uint64_t lo)
+{
+	__atomic_store_n(&image_at(lo)->retired, true, __ATOMIC_SEQ_CST);
+}
+
+void shadow_remove_image(uint64_t lo)
+{
+	struct image_range *r = image_at(lo);
+
+	change_begin(r);
+	store_range(r, 0, 0, 0);
+	change_end(r);
 }
 
 uint64_t shadow_pad_of(uint64_t addr)
 {
-	uint32_t n = __atomic_load_n(&nimages, __ATOMIC_ACQUIRE);
+	struct image_range image;
 
-	for (uint32_t i = 0; i < n; i++)
-		if (addr - images[i].lo < images[i].hi - images[i].lo)
-			return images[i].pad;
-	return 0;
+	return find_image(addr, &image) ? image.pad : 0;
 }
 
 bool shadow_is_return_point(uint64_t addr)
 {
-	return shadow_pad_of(addr) && arch_is_return_point((const void *)addr);
+	struct image_range image;
+
+	return find_image(addr, &image) && !image.retired && arch_is_return_point((const void *)addr);
+}
+
+/* The same of a word that nobody may ever return to: the section keeps its image, which then may be
+ * about to go, where it is. */
+static bool was_return_point(uint64_t addr)
+{
+	struct shadow_thread *self = shadow_self();
+	uint64_t outer = self ? self->reading : 0;
+	bool is;
+
+	if (!self)
+		return true; /* unsure */
+	rcu_lock(self, outer);
+	is = shadow_is_return_point(addr);
+	rcu_unlock(self, outer);
+	return is;
 }
 
 /*
@@ -88,7 +186,7 @@ static uint32_t alive(const struct shadow_thread *t, struct shadow_entry *const 
 			return ~0u; /* not allowed */
 		for (; got >= 8; got -= 8, done++)
 			result |= (uint32_t)(words[done] == entries[done]->ret
-					  || shadow_is_return_point(words[done]))
+					  || was_return_point(words[done]))
 				<< done;
 		if (done < n)
 			done++; /* unmapped */
@@ -698,6 +796,34 @@ uint64_t shadow_locate(uint64_t slot)
 	if (!e)
 		find_elsewhere(t, slot, &e);
 	return e ? (uint64_t)&e->ret : slot;
+}
+
+/* ---- calls that may return ---- */
+
+struct visitor {
+	void (*visit)(uint32_t func, uint64_t info, void *arg);
+	void *arg;
+	struct shadow_thread *thread;
+};
+
+static void visit_entry(struct shadow_entry *e, void *arg)
+{
+	const struct visitor *v = arg;
+
+	v->visit(shadow_func_of(e), hook_parked_info(v->thread, e), v->arg);
+}
+
+void shadow_each_call(void (*visit)(uint32_t func, uint64_t info, void *arg), void *arg)
+{
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
+		struct visitor v = { .visit = visit, .arg = arg, .thread = t };
+
+		mirror_each(&t->node, visit_entry, &v);
+		/* After the mirror: entries go from there to here. */
+		for (uint32_t i = 0; t->covered && i < COVERED_MAX && i < t->ncovered; i++)
+			if (t->covered[i].slot)
+				visit(shadow_func_of(&t->covered[i]), 0, arg);
+	}
 }
 
 /* ---- the end ---- */

@@ -125,9 +125,26 @@ struct shadow_thread *shadow_ready(void);
 /* The entry that the frame of a return point returns through, and *@owner whose it is. */
 struct shadow_entry *shadow_find(const struct slow_frame *frame, struct shadow_thread **owner);
 
-/* Images whose return points may be on stacks. [lo, hi) is the text; never removed. False:
- * there are too many, and nothing may lead to this one. */
+/* Images whose return points may be on stacks. [lo, hi) is the image. False: there are too many,
+ * and nothing may lead to this one. */
 bool shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad);
+
+/*
+ * The image at @lo is about to go. Once it is retired and rcu_synchronize() has returned true,
+ * nobody reads its code for what stale words of stacks point there. Removed, it is no image of ours.
+ */
+void shadow_retire_image(uint64_t lo);
+void shadow_remove_image(uint64_t lo);
+
+/*
+ * The functions of all calls that may return, in all threads: open ones, those whose frames may be
+ * gone and those that are taken for gone included. @info: of a call that has ended in a jump, and
+ * whose return handlers are owed, its detour_info; else 0. Pages that are swapped out are not
+ * looked at.
+ */
+void shadow_each_call(void (*visit)(uint32_t func, uint64_t info, void *arg), void *arg);
+
+/* @addr: one that a live frame returns to, or that is in no image. */
 bool shadow_is_return_point(uint64_t addr);
 uint64_t shadow_pad_of(uint64_t addr); /* the landing pad of the image @addr lies in, or 0 */
 

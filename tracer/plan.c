@@ -609,16 +609,17 @@ static void note_image(struct plan *plan, const char *path)
 		str_print(plan->image_path, sizeof(plan->image_path), "%s", str_base(path));
 }
 
-/* Put the bytes where the loader can take them from, and load them. */
-static int write_and_load(struct plan *plan, const void *bytes, size_t size, uint64_t base,
-	size_t page, const char *path, const char **why)
+/* Put the bytes where the loader can take them from, and load them at image->lo. */
+static int write_and_load(struct plan *plan, const void *bytes, size_t size,
+	struct plan_image *image, size_t page, const char *path, const char **why)
 {
 	char memfd_path[64];
 	int fd, err = image_write(bytes, size, path);
 
-	reserve_open(base, base + ((size + page - 1) & -page));
+	image->hi = image->lo + size;
+	reserve_open(image->lo, image->lo + ((size + page - 1) & -page));
 	if (!err) {
-		err = image_load(path, base, &plan->image, why);
+		err = image_load(path, image->lo, &image->handle, why);
 		if (!err)
 			note_image(plan, path);
 		else
@@ -631,18 +632,30 @@ static int write_and_load(struct plan *plan, const void *bytes, size_t size, uin
 	fd = image_memfd(bytes, size, memfd_path);
 	if (fd < 0)
 		return fd;
-	err = image_load(memfd_path, base, &plan->image, why);
+	err = image_load(memfd_path, image->lo, &image->handle, why);
 	sys_close(fd);
 	return err;
 }
 
+static void add_image(struct plan *plan, struct plan_image *image)
+{
+	image->next = plan->images;
+	plan->images = image;
+	if (!plan->images_hi || image->lo < plan->images_lo)
+		plan->images_lo = image->lo;
+	if (image->hi > plan->images_hi)
+		plan->images_hi = image->hi;
+}
+
+/* At image->lo, with @room bytes. */
 static int try_at(struct plan *plan, const struct plan_settings *settings, const struct run *run,
-	uint64_t base, size_t room, const char *path, uint32_t *next_id, const char **why)
+	struct plan_image *image, size_t room, const char *path, uint32_t *next_id,
+	const char **why)
 {
 	const void *bytes;
 	struct image im;
 	size_t size;
-	int err = image_begin(&im, arch_isa, base, room, settings->page, settings->root,
+	int err = image_begin(&im, arch_isa, image->lo, room, settings->page, settings->root,
 		settings->env, plan->patchable);
 
 	*why = "no memory for the detour image";
@@ -652,18 +665,15 @@ static int try_at(struct plan *plan, const struct plan_settings *settings, const
 	if (!err)
 		err = image_finish(&im, &bytes, &size);
 	if (!err)
-		err = write_and_load(plan, bytes, size, base, settings->page, path, why);
-	if (!err && !shadow_add_image(base, base + size, im.common.base + im.common.pad)) {
+		err = write_and_load(plan, bytes, size, image, settings->page, path, why);
+	if (!err && !shadow_add_image(image->lo, image->hi, im.common.base + im.common.pad)) {
+		image_loader.close(image->handle);
 		*why = "too many detour images";
 		err = -ENOSPC;
 	}
-	if (!err)
-		runtimes_announce(plan);
 	if (!err) {
-		if (!plan->images_hi || base < plan->images_lo)
-			plan->images_lo = base;
-		if (base + size > plan->images_hi)
-			plan->images_hi = base + size;
+		add_image(plan, image);
+		runtimes_announce(plan);
 	}
 	image_free(&im);
 	return err;
@@ -689,6 +699,7 @@ static int serve_run(struct plan *plan, const struct plan_settings *settings, co
 {
 	struct gap_request place = settings->place;
 	char *path = arena_alloc(arena, CONFIG_PATH_MAX + 128);
+	struct plan_image *image = arena_alloc(arena, sizeof(*image));
 	uint64_t refused[TRIES];
 	uint32_t first_id = *next_id;
 	size_t npatches = plan->npatches;
@@ -696,27 +707,26 @@ static int serve_run(struct plan *plan, const struct plan_settings *settings, co
 	int err = -ENOMEM;
 
 	*why = "no memory";
-	if (!path)
+	if (!path || !image)
 		return -ENOMEM;
 	if (!set_place(plan, run, &place))
 		return 0;
 	record_image_name(path, CONFIG_PATH_MAX + 128);
 	place.refused = refused;
 	for (place.nrefused = 0; place.nrefused < TRIES; place.nrefused++) {
-		uint64_t base = 0;
-
 		*next_id = first_id;
 		plan->npatches = npatches;
 		if (!maps_read(&maps, "/proc/self/maps", arena)) {
 			reserve_hide(&maps);
-			base = gap_find(&maps, &place);
+			image->lo = gap_find(&maps, &place);
 		}
-		if (!base)
+		if (!image->lo)
 			return -ERANGE;
-		err = try_at(plan, settings, run, base, place.size, path, next_id, why);
+		err = try_at(plan, settings, run, image, place.size, path, next_id, why);
 		if (err != -EADDRNOTAVAIL)
 			break;
-		refused[place.nrefused] = base;
+		refused[place.nrefused] = image->lo;
+		image->lo = 0;
 	}
 	return err;
 }

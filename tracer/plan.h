@@ -41,6 +41,12 @@ struct plan_function {
 	struct isa_site site;
 };
 
+struct plan_image {
+	struct plan_image *next;
+	void *handle; /* the loader's */
+	uint64_t lo, hi;
+};
+
 struct plan {
 	const struct module *module;
 	struct elffile elf;
@@ -52,7 +58,7 @@ struct plan {
 	uint32_t first_id, nids; /* of its recorded functions, without gaps */
 	struct isa_patch *patches; /* sorted once plan_image() has returned */
 	size_t npatches;
-	void *image; /* loader's handle of the last one; NULL: none */
+	struct plan_image *images; /* what has been loaded; in the arena */
 	char image_path[64]; /* base name of the first one */
 	uint64_t images_lo, images_hi; /* they are between, at both ends; 0: none */
 	bool is_libc, is_loader;

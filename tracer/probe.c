@@ -32,6 +32,7 @@ static struct {
 	struct ftr_probe *retired; /* detached by a handler while others of its handlers ran */
 	uint64_t serial;
 	int holder; /* thread id of who holds the lock; 0: nobody */
+	unsigned closing; /* threads that close images, without the lock */
 } probes;
 
 /* ---- errors ---- */
@@ -64,6 +65,7 @@ struct quiet {
 	uint64_t signals;
 	bool paused, sealed;
 	const void *frame; /* of the function of the API */
+	struct detours *unused; /* images to be closed at the end */
 };
 
 static void hold(int me)
@@ -88,6 +90,7 @@ static void lock(struct quiet *q)
 
 	q->sealed = shadow_hooks.sealed;
 	q->paused = false;
+	q->unused = NULL;
 	while (q->sealed && __atomic_exchange_n(&probes.holder, 1, __ATOMIC_ACQUIRE))
 		;
 	if (q->sealed)
@@ -97,8 +100,21 @@ static void lock(struct quiet *q)
 	q->paused = session.ready && shadow_pause(true);
 }
 
+static void close_unused(const struct quiet *q)
+{
+	if (!q->unused)
+		return;
+	probes.closing++;
+	let_go();
+	detours_close(q->unused);
+	hold(sys_gettid());
+	detours_free(q->unused);
+	probes.closing--;
+}
+
 static void unlock(const struct quiet *q)
 {
+	close_unused(q);
 	if (q->paused)
 		shadow_pause(false);
 	let_go();
@@ -115,8 +131,12 @@ int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)
 
 static void before_fork(void)
 {
-	if (!shadow_hooks.sealed)
-		hold(sys_gettid());
+	if (shadow_hooks.sealed)
+		return;
+	for (hold(sys_gettid()); probes.closing; hold(sys_gettid())) {
+		let_go();
+		sys_call(SYS_sched_yield);
+	}
 }
 
 static void watch_forks(void)
@@ -692,23 +712,34 @@ static void wait_for_handlers(const struct ftr_probe *p)
 		sys_call(SYS_sched_yield);
 }
 
-/*
- * There are no probes any more. SIGTRAP goes back to the program, for which every thread has to be
- * heard: not while probes come and go all the time.
- */
-static void rest(void)
+/* Are there no probes any more, and do they not come and go all the time? */
+static bool is_rest(void)
 {
 	static uint64_t last;
 	struct timespec now = { 0, 0 };
+	uint64_t before = last;
 
+	if (probes.first)
+		return false;
 	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-	if ((uint64_t)now.tv_sec - last > 1)
-		live_release();
 	last = (uint64_t)now.tv_sec;
+	return last - before > 1;
+}
+
+/* Give back what is not needed. Every thread has to be heard for that: not too often, therefore. */
+static void clean_up(struct quiet *q)
+{
+	bool rest = is_rest();
+
+	target_tidy();
+	if (rest)
+		live_release(); /* SIGTRAP goes back to the program */
+	if (q->paused && !hook_in_handler())
+		q->unused = detours_sweep(rest, q->frame);
 }
 
 /* The handlers are out of the lists; free what they need when nobody uses it. */
-static int detach(struct ftr_probe *p, const void *frame)
+static int detach(struct ftr_probe *p, struct quiet *q)
 {
 	const char *why = "no memory";
 	int err = has_handlers(p) && !publish(p, NULL) ? -ENOMEM : 0;
@@ -718,11 +749,10 @@ static int detach(struct ftr_probe *p, const void *frame)
 		return probe_fail(-EPERM, "system calls may be forbidden (seccomp)");
 	p->stays = !hook_synchronize();
 	if (!err)
-		err = target_update(p->targets, p->ntargets, frame, true, &why);
+		err = target_update(p->targets, p->ntargets, q->frame, true, &why);
 	if (err)
 		probe_fail(err, "%s: %s", p->targets[0]->point.function.name, why);
-	if (!probes.first)
-		rest();
+	clean_up(q);
 	return err;
 }
 
@@ -759,7 +789,7 @@ EXPORTED int ftr_detach(struct ftr_probe *p)
 	lock(&q);
 	if (!shadow_hooks.sealed)
 		catalog_refresh();
-	err = unlink_probe(p) ? detach(p, q.frame) : probe_fail(-EINVAL, "no such probe");
+	err = unlink_probe(p) ? detach(p, &q) : probe_fail(-EINVAL, "no such probe");
 	unlock(&q);
 	if (err == -EINVAL || err == -EPERM)
 		return err;

@@ -293,6 +293,16 @@ void record_image_name(char *path, size_t size)
 	file_name(path, size, 0, suffix);
 }
 
+/* A forked child's parent has its own ones mapped under its own name. */
+void record_image_gone(const char *path)
+{
+	if (!rec.data || !str_starts(path, rec.data))
+		return;
+	path += strlen(rec.data) + 1;
+	if (str_starts(path, rec.name) && path[strlen(rec.name)] == '.')
+		sys_call(SYS_unlinkat, AT_FDCWD, path - strlen(rec.data) - 1, 0);
+}
+
 /* A forked child has none of its own but those of modules it has loaded itself. */
 static void remove_images(void)
 {

@@ -23,6 +23,9 @@ int record_begin(const struct config *config, char *const *argv, const char **wh
  * removed when the process exits. */
 void record_image_name(char *path, size_t size);
 
+/* The image with this file has been unloaded: remove the file if it is one of this process. */
+void record_image_gone(const char *path);
+
 /* Write a symbols file for batch @batch and remember it. 0 or -errno. */
 int record_symbols(const void *bytes, size_t size, uint32_t batch, uint32_t first_id,
 	uint32_t count);

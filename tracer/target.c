@@ -97,8 +97,7 @@ static enum target_kind kind_needed(const struct target *t)
 
 /* ---- detours ---- */
 
-/* Where the calls that a detour sees are counted. */
-static uint32_t *id_of(struct target *t, enum target_kind kind)
+uint32_t *target_id(struct target *t, enum target_kind kind)
 {
 	return kind == TARGET_ENTRY && !target_is_entry_only(t) ? &t->entry_id : &t->function.id;
 }
@@ -106,19 +105,19 @@ static uint32_t *id_of(struct target *t, enum target_kind kind)
 static void set_function(struct target *t, enum target_kind kind, struct plan_function *f)
 {
 	*f = t->function;
-	f->id = *id_of(t, kind);
+	f->id = *target_id(t, kind);
 	f->has_id = f->id;
 	f->point = kind >= TARGET_ENTRY ? &t->point : NULL;
 	f->hook_return = kind == TARGET_RETURN;
 	f->site.entry_only |= kind == TARGET_ENTRY;
-	f->detour = t->detours[kind];
+	f->detour = t->detours[kind].address;
 }
 
 static bool is_missing(const struct target *t)
 {
 	enum target_kind kind = kind_needed(t);
 
-	return !t->module->gone && kind != TARGET_NONE && !t->detours[kind];
+	return !t->module->gone && kind != TARGET_NONE && !t->detours[kind].address;
 }
 
 /* All targets of one module whose detours are missing get them, in one image. */
@@ -144,6 +143,7 @@ static int make_detours(struct catalog_module *module, struct target *const *lis
 	settings.max_ids = record_max_ids();
 	if (!err)
 		err = plan_image(&plan, &settings, &next_id, &arena, why);
+	detours_add(&plan);
 	for (size_t i = 0; !err && i < plan.count; i++)
 		if (plan.functions[i].site.choice == SITE_REFUSED) {
 			*why = isa_reason_name(plan.functions[i].site.reason);
@@ -159,8 +159,10 @@ static int make_detours(struct catalog_module *module, struct target *const *lis
 
 		if (t->module != module || !is_missing(t))
 			continue;
-		*id_of(t, kind_needed(t)) = plan.functions[k].id;
-		t->detours[kind_needed(t)] = plan.functions[k++].detour;
+		*target_id(t, kind_needed(t)) = plan.functions[k].id;
+		t->detours[kind_needed(t)] = (struct target_detour){ plan.functions[k].detour,
+			detours_at(plan.functions[k].detour) };
+		k++;
 	}
 	arena_free(&arena);
 	return err;
@@ -189,6 +191,7 @@ static int make_missing(struct target *const *list, size_t n, const char **why)
 struct change {
 	struct isa_patch patch;
 	uint8_t window; /* see live_store() */
+	struct target *target; /* in changes.after */
 };
 
 struct changes {
@@ -214,14 +217,17 @@ static void note_original(struct target *t, const struct isa_patch *patches, int
 	}
 }
 
-static void take_back(struct changes *c, const struct target *t)
+/* The padding that a short jump led to. */
+static void take_padding(struct changes *c, struct target *t)
 {
-	const struct isa_patch *site = &t->original[t->noriginal - 1];
+	c->after[c->nafter++] = (struct change){ .patch = t->original[0], .target = t };
+}
 
-	c->now[c->nnow++].patch = *site;
-	/* The padding that a short jump led to. */
+static void take_back(struct changes *c, struct target *t)
+{
+	c->now[c->nnow++].patch = t->original[t->noriginal - 1];
 	if (t->noriginal > 1)
-		c->after[c->nafter++].patch = t->original[0];
+		take_padding(c, t);
 }
 
 /* The function's own instructions are replaced, or one detour by another. */
@@ -237,8 +243,8 @@ static int lead_to(struct changes *c, struct target *t, enum target_kind kind)
 	if (n > 0 && t->kind == TARGET_NONE)
 		note_original(t, patches, n);
 	for (int i = 0; i < n; i++)
-		c->now[c->nnow++] = (struct change){ patches[i],
-			own_code && covers_several(&f.site) ? f.site.len : 0 };
+		c->now[c->nnow++] = (struct change){ .patch = patches[i],
+			.window = own_code && covers_several(&f.site) ? f.site.len : 0 };
 	return n < 0 ? n : 0;
 }
 
@@ -268,7 +274,15 @@ static int store(struct changes *c, struct change *list, size_t n)
 	return live_store(patches, n, windows, NULL, &how);
 }
 
-/* What nobody is about to execute is taken away; the rest may stay, since nothing leads there. */
+/* The padding of @t leads to @image, and nothing to the padding. */
+static void leave_padding(struct target *t, struct detours *image)
+{
+	detours_use(image);
+	detours_leave(t->left);
+	t->left = image;
+}
+
+/* What nobody is about to execute is taken away; the rest stays for now, since nothing leads there. */
 static void store_unused(struct changes *c)
 {
 	size_t n = 0;
@@ -276,11 +290,25 @@ static void store_unused(struct changes *c)
 	for (size_t i = 0; i < c->nafter; i++) {
 		const struct isa_patch *p = &c->after[i].patch;
 		const struct code_range range = { p->addr, p->addr + p->len };
+		struct target *t = c->after[i].target;
 
+		leave_padding(t, t->kind == TARGET_NONE ? t->left : t->detours[t->kind].image);
 		if (!live_busy(&range, 1))
 			c->after[n++] = c->after[i];
 	}
-	store(c, c->after, n);
+	if (store(c, c->after, n))
+		return;
+	for (size_t i = 0; i < n; i++)
+		leave_padding(c->after[i].target, NULL);
+}
+
+static void set_kind(struct target *t, enum target_kind kind)
+{
+	detours_use(t->detours[kind].image);
+	detours_leave(t->detours[t->kind].image);
+	t->kind = kind;
+	if (kind != TARGET_NONE)
+		leave_padding(t, NULL); /* it has been written over */
 }
 
 static const char *describe(int err)
@@ -307,6 +335,8 @@ static int change(struct target *const *list, size_t n, const void *frame)
 	for (size_t i = 0; !err && i < n; i++) {
 		enum target_kind kind = kind_needed(list[i]);
 
+		if (list[i]->module->gone)
+			set_kind(list[i], TARGET_NONE);
 		if (list[i]->module->gone || kind == list[i]->kind)
 			continue;
 		if (kind == TARGET_NONE)
@@ -319,9 +349,48 @@ static int change(struct target *const *list, size_t n, const void *frame)
 	if (!err)
 		store_unused(&c);
 	for (size_t i = 0; !err && i < n; i++)
-		list[i]->kind = kind_needed(list[i]);
+		if (!list[i]->module->gone)
+			set_kind(list[i], kind_needed(list[i]));
 	arena_free(&c.arena);
 	return err;
+}
+
+void target_each(void (*visit)(struct target *t, void *arg), void *arg)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (struct target *t = targets.buckets[i]; t; t = t->next)
+			visit(t, arg);
+}
+
+static void count_left(struct target *t, void *arg)
+{
+	struct changes *c = arg;
+
+	if (t->left && t->module->gone)
+		leave_padding(t, NULL);
+	c->nafter += t->left != NULL;
+}
+
+static void take_left(struct target *t, void *arg)
+{
+	if (t->left)
+		take_padding(arg, t);
+}
+
+void target_tidy(void)
+{
+	struct changes c = { .nafter = 0 };
+
+	target_each(count_left, &c);
+	if (!c.nafter)
+		return;
+	c.after = arena_alloc(&c.arena, c.nafter * sizeof(*c.after));
+	c.nafter = 0;
+	if (c.after) {
+		target_each(take_left, &c);
+		store_unused(&c);
+	}
+	arena_free(&c.arena);
 }
 
 int target_update(struct target *const *list, size_t n, const void *frame, bool partial,

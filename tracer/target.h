@@ -7,6 +7,7 @@
 #define TRACER_TARGET_H
 
 #include "catalog.h"
+#include "detours.h"
 #include "../rethook/hook.h"
 
 /* What a detour does, each more than the one before. */
@@ -17,6 +18,11 @@ enum target_kind {
 	TARGET_BOTH,   /* counts and runs entry handlers */
 	TARGET_RETURN, /* counts and runs entry and return handlers */
 	TARGET_KINDS
+};
+
+struct target_detour {
+	uint64_t address; /* run-time; 0: not made yet, or given back */
+	struct detours *image;
 };
 
 /* Never freed, since numbers may be read at any time. */
@@ -31,7 +37,8 @@ struct target {
 	/* probes attached: */
 	uint32_t ncounters, nentries, nreturns;
 	enum target_kind kind; /* of the detour that calls take now */
-	uint64_t detours[TARGET_KINDS]; /* run-time; 0: not made yet */
+	struct target_detour detours[TARGET_KINDS];
+	struct detours *left; /* the padding of a SITE_HOP still leads there, though nothing leads to it */
 	struct isa_patch original[2];	/* what was there; valid unless TARGET_NONE */
 	int noriginal;
 	bool busy; /* see target_update() */
@@ -53,6 +60,14 @@ static inline bool target_is_entry_only(const struct target *t)
 
 /* The target at @address, NULL: none. May be called at any time by anyone. */
 const struct target *target_find(uint64_t address);
+
+/* Where the calls that a detour sees are counted. */
+uint32_t *target_id(struct target *t, enum target_kind kind);
+
+void target_each(void (*visit)(struct target *t, void *arg), void *arg);
+
+/* Take away padding that a thread was about to execute at the time. */
+void target_tidy(void);
 
 /*
  * Give each of @targets the detour that its probes need now, making those that are missing. 0, or

@@ -479,23 +479,41 @@ int live_store(const struct isa_patch *patches, size_t n, const uint8_t *windows
 	return err;
 }
 
-bool live_busy(const struct code_range *ranges, size_t n)
+/* Where threads are, some of which may be where it cannot be told. */
+static int live_look(struct threads *threads, const void *frame)
 {
 	struct arena arena = { 0 };
-	struct threads threads = { .ranges = ranges, .nranges = n };
 	uint64_t mask;
-	bool busy = true;
+	int err = live_enter(&mask);
 
-	if (live_enter(&mask))
-		return true;
-	if (!live_search(&threads, &arena)) {
-		busy = threads_outside(&threads);
-		threads_let_go(&threads);
-		sys_close(threads.mem);
+	if (err)
+		return err;
+	err = live_search(threads, &arena);
+	if (!err) {
+		err = threads_outside(threads);
+		threads_let_go(threads);
+		if (!err && frame)
+			err = threads_self_outside(threads, frame);
+		sys_close(threads->mem);
 	}
 	live_leave(mask);
 	arena_free(&arena);
-	return busy;
+	return err;
+}
+
+bool live_busy(const struct code_range *ranges, size_t n)
+{
+	struct threads threads = { .ranges = ranges, .nranges = n };
+
+	return live_look(&threads, NULL) != 0;
+}
+
+void live_find_busy(const struct code_range *ranges, size_t n, bool *busy, const void *frame)
+{
+	struct threads threads = { .ranges = ranges, .nranges = n, .busy = busy };
+
+	if (live_look(&threads, frame))
+		memset(busy, true, n);
 }
 
 void live_release(void)

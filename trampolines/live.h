@@ -42,6 +42,10 @@ int live_store(const struct isa_patch *patches, size_t n, const uint8_t *windows
  */
 bool live_busy(const struct code_range *ranges, size_t n);
 
+/* The same for each of them: sets those of @busy. @frame: the calling thread counts as well, by its
+ * stack from there on; NULL: it does not. */
+void live_find_busy(const struct code_range *ranges, size_t n, bool *busy, const void *frame);
+
 /*
  * Give SIGTRAP back to the program, when nothing needs it for now. It stays taken when it cannot be
  * told that no thread is on its way to the handler; that harms nothing.

@@ -402,23 +402,25 @@ bool threads_alone(const struct threads *t)
 
 /* ---- where they are ---- */
 
+/* False also where a range of several is noted as busy. */
 static bool inside(const struct threads *t, uint64_t address)
 {
-	size_t low = 0, high = t->nranges;
+	size_t low = 0, high = t->nranges, middle = 0;
 
 	if (!high || address < t->ranges[0].lo || address >= t->ranges[high - 1].hi)
 		return false;
 	while (low < high) {
-		size_t middle = (low + high) / 2;
-
+		middle = (low + high) / 2;
 		if (address < t->ranges[middle].lo)
 			high = middle;
 		else if (address >= t->ranges[middle].hi)
 			low = middle + 1;
 		else
-			return true;
+			break;
 	}
-	return false;
+	if (low < high && t->busy)
+		t->busy[middle] = true;
+	return low < high && !t->busy;
 }
 
 /* The parts of stacks that a thread may return through. */

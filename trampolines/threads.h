@@ -27,6 +27,8 @@ struct threads {
 	int mem; /* /proc/self/mem, open */
 	const struct code_range *ranges; /* sorted, apart from each other */
 	size_t nranges;
+	bool *busy; /* NULL; or an element for each range, set when a thread is there: then the
+		     * search goes on */
 
 	struct maps maps;
 	int *listed, *seen; /* ids, sorted; room for nroom */
