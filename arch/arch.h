@@ -161,6 +161,7 @@ struct shadow_entry {
 	uint64_t parent; /* struct shadow_entry that encloses this one */
 	uint64_t link;	 /* in the overflow: the next in its chain */
 };
+#define SHADOW_HOOKED	  32 /* in its flags: it has a hook_state */
 #define SHADOW_SLOT_MAX	  INT64_MAX /* above every slot, in signed comparison too */
 #define SHADOW_COUNT_SIZE 32
 #define SHADOW_TIMED_SIZE 64
@@ -198,12 +199,12 @@ struct detour_info {
 	int32_t leave;	/* return to the caller; 0: entry only */
 	uint32_t watch; /* 0, or which of the functions that the tracer itself wants to see */
 	uint32_t spare;
-	uint64_t point; /* struct hook_point, of a hooked function; else 0 */
+	uint64_t point; /* struct hook_point, of a hooked function; else 0. Begins with a hook_plain */
 };
 
 /* Behind it in a hooked function's detour, places like its own; 0: there is none. */
 struct hook_places {
-	int32_t run;	 /* make the call of the body: all registers are live, the entry is in place */
+	int32_t run;	 /* make the call of the body: the entry is in place, if there is one */
 	int32_t pass;	 /* the same without an entry */
 	int32_t skip;	 /* account the call as returned, and return what is in the registers */
 	int32_t drop;	 /* return what is in the registers */
@@ -216,6 +217,34 @@ struct hook_places {
 #define HOOK_TAG_PASSED	 1 /* a call without */
 #define HOOK_TAG_OWED	 2 /* the last of some calls that ended in jumps has returned */
 #define HOOK_TAG_MASK	 3ul
+
+struct ftr_call;
+
+/*
+ * All that there is to do for a function's calls: the handlers of its only hook, which is of the
+ * usual kind. Hook stubs may call them without asking hook.c, in this way: read `serial`, make the
+ * thread's first hook_activation with it, read the rest, and see that `serial` is still the same.
+ */
+struct hook_plain {
+	uint64_t serial; /* 0: there is more to do, or nothing */
+	void (*entry)(struct ftr_call *, void *), (*ret)(struct ftr_call *, void *); /* or NULL */
+	void *data;
+};
+
+/* A hooked call whose handlers are running. */
+struct hook_activation {
+	uint64_t slot;	 /* of the call; 0: none. Stored first, zeroed last */
+	uint64_t serial; /* of the hook whose handler runs; 0: none yet */
+};
+
+/* What a call's return handlers have to know. */
+struct hook_state {
+	const struct detour_info *info;
+	uint64_t limit;	  /* the newest hook at the entry */
+	uint64_t seen;	  /* a bit for each place: its hook has seen the entry */
+	uint64_t words[]; /* by place; a plain hook's is 0 */
+};
+#define HOOK_STATE_SIZE 64 /* of one for a few hooks; there is one for each slot in the window */
 
 /* What the slow stubs build on the stack for the C functions of struct isa_env. */
 struct slow_frame {
@@ -250,6 +279,11 @@ struct ftr_call {
 	void *visit;	    /* rethook/hook.c's */
 	uint8_t *vectors;   /* where vector registers are, with state.apart */
 	struct call_state state;
+	/* of the handler that runs: */
+	uint64_t *word;	  /* of its hook and the call; NULL: */
+	uint64_t scratch; /* the word when nobody will see it again */
+	uint64_t ret;	  /* a return's real return address */
+	int saved_errno;  /* what errno will be */
 	struct {
 		uint64_t general[2];
 		uint8_t vectors[64];
@@ -295,6 +329,10 @@ struct isa_env {
 	int64_t tls_records; /* of the address of the word with the address of its func_records, 0:
 			      * none yet; the mirror is valid only where this is not 0 */
 	int64_t tls_current; /* of the address of the newest entry; not in count mode */
+	int64_t tls_thread;  /* of the address of the thread's struct, 0: none yet. There are: */
+	uint32_t thread_active; /* struct hook_activation, the first one */
+	uint32_t thread_states; /* the address of its small hook_states, 0: none yet */
+	int64_t tls_errno; /* of errno itself */
 	uint64_t mask;	     /* see struct shadow_root */
 	uint64_t features;   /* AT_HWCAP */
 	uint64_t slow_entry; /* C: void (struct slow_frame *), see rethook/ */
@@ -303,6 +341,7 @@ struct isa_env {
 	uint64_t slow_release; /* behind slow_exit and slow_unwind, once the slot holds the address */
 	uint64_t hook_entered; /* C: void (struct ftr_call *), see rethook/hook.h */
 	uint64_t hook_returned;
+	uint64_t hook_finish; /* after handlers of a hook_plain that left something to do */
 	uint64_t personality; /* C: the return points' personality routine */
 };
 
@@ -312,6 +351,7 @@ struct isa_common {
 	uint32_t size;
 	uint32_t slow_entry, slow_exit, pad, personality;
 	uint32_t hook_entry, hook_exit; /* stubs; 0: the port has none */
+	uint32_t hook_bare, hook_any; /* more of them, the port's own */
 };
 
 #define ISA_CFI_MAX 512

@@ -18,14 +18,7 @@
 /* flags of a parked entry: it is counted already (shadow.c's claimed and accounted) */
 #define PARKED_FLAGS 9
 
-/* What a call's return handlers have to know. */
-struct hook_state {
-	const struct detour_info *info;
-	uint64_t limit;	  /* the newest hook at the entry */
-	uint64_t seen;	  /* a bit for each place: its hook has seen the entry */
-	uint64_t words[]; /* by place */
-};
-#define STATE_SIZE(large) ((large) ? 512ul : 64ul)
+#define STATE_SIZE(large) ((large) ? 512ul : (unsigned long)HOOK_STATE_SIZE)
 #define SMALL_PLACES	  5
 
 _Static_assert(sizeof(struct hook_state) + SMALL_PLACES * 8 == STATE_SIZE(false)
@@ -192,56 +185,59 @@ void hook_forget_all(struct shadow_thread *t)
 {
 	if (t->nparked)
 		mirror_each(&t->node, forget, t);
-	t->nparked = t->nactive = 0;
+	t->nparked = 0;
 	t->reading = 0;
-	for (int i = 0; i < HOOK_ACTIVE_MAX; i++)
-		t->active[i].serial = 0;
+	memset(t->active, 0, sizeof(t->active));
 }
 
 /* ---- handlers that are running ---- */
+
+static unsigned count_active(const struct shadow_thread *t)
+{
+	unsigned n = 0;
+
+	while (n < HOOK_ACTIVE_MAX && t->active[n].slot)
+		n++;
+	return n;
+}
 
 /*
  * Calls newer than @slot on its own stack have been left, by a longjmp out of a signal handler. A
  * signal handler on a stack of its own leaves nobody.
  */
-__attribute__((noinline)) static uint32_t drop_left(struct shadow_thread *t, uint64_t slot)
+__attribute__((noinline)) static unsigned drop_left(struct shadow_thread *t, unsigned n,
+	uint64_t slot)
 {
-	while (t->nactive) {
-		uint64_t newest = t->active[t->nactive - 1].slot;
+	while (n) {
+		uint64_t newest = t->active[n - 1].slot;
 
 		if (newest >= slot || shadow_hooks.sealed || shadow_on_other_stack(newest, slot))
 			break;
-		t->active[t->nactive - 1].serial = 0;
-		t->nactive--;
+		t->active[--n].slot = 0;
 	}
-	return t->nactive;
+	return n;
 }
 
-/*
- * Room on the thread's list. A signal handler that comes before the slot is known may take this for
- * left, and the place as its own for as long as it runs; then the handler to come sees its own calls.
- */
+/* Room on the thread's list. */
 static inline bool activate(struct hook_visit *v, uint64_t slot)
 {
 	struct shadow_thread *t = v->thread;
-	struct hook_activation *a;
-	uint32_t n = t->nactive;
+	unsigned n = count_active(t);
 
 	if (n)
-		n = drop_left(t, slot);
+		n = drop_left(t, n, slot);
 	if (n == HOOK_ACTIVE_MAX)
 		return false;
-	a = &t->active[n];
 	v->depth = n;
-	v->active = a;
-	ORDERED(t->nactive) = n + 1;
-	ORDERED(a->slot) = slot;
+	v->active = &t->active[n];
+	ORDERED(v->active->serial) = 0;
+	ORDERED(v->active->slot) = slot;
 	return true;
 }
 
 static inline void deactivate(const struct hook_visit *v)
 {
-	ORDERED(v->thread->nactive) = v->depth;
+	__atomic_store_n(&v->active->slot, 0, __ATOMIC_RELEASE);
 }
 
 /* Does a handler of the hook run in this thread? */
@@ -257,17 +253,16 @@ bool hook_running(uint64_t serial)
 {
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
 		for (uint32_t i = 0; t != shadow_self() && i < HOOK_ACTIVE_MAX; i++)
-			if (__atomic_load_n(&t->active[i].serial, __ATOMIC_ACQUIRE) == serial
+			if (__atomic_load_n(&t->active[i].slot, __ATOMIC_ACQUIRE)
+				&& __atomic_load_n(&t->active[i].serial, __ATOMIC_ACQUIRE) == serial
 				&& !thread_is_gone(t))
 				return true;
 	return false;
 }
 
-bool hook_in_handler(void)
+unsigned hook_nested(void)
 {
-	const struct shadow_thread *t = shadow_self();
-
-	return t && t->nactive;
+	return shadow_self() ? count_active(shadow_self()) : 0;
 }
 
 /* ---- errno ---- */
@@ -275,19 +270,19 @@ bool hook_in_handler(void)
 int *__errno_location(void) __attribute__((weak, const));
 
 /* Thread-local at a fixed offset from the thread pointer; the function itself may be hooked. */
-static int64_t errno_offset; /* 0: the C library has none */
+static int64_t errno_offset;
 
 static void find_errno(void)
 {
-	if (__errno_location)
-		errno_offset = (int64_t)((uint64_t)__errno_location() - arch_thread_pointer());
+	static __thread int none; /* the C library has none */
+
+	errno_offset = (int64_t)((uint64_t)(__errno_location ? __errno_location() : &none)
+		- arch_thread_pointer());
 }
 
 static inline int *errno_of_thread(void)
 {
-	static int nowhere;
-
-	return errno_offset ? (int *)(arch_thread_pointer() + (uint64_t)errno_offset) : &nowhere;
+	return (int *)(arch_thread_pointer() + (uint64_t)errno_offset);
 }
 
 /* ---- lists ---- */
@@ -325,7 +320,7 @@ static void assign_places(struct hook_list *list, const struct hook_list *former
 		list->places = (uint8_t)(64 - __builtin_clzll(taken));
 }
 
-static bool is_simple(const struct hook_list *list)
+static bool is_plain(const struct hook_list *list)
 {
 	const struct hook *h = &list->hooks[0];
 
@@ -333,19 +328,32 @@ static bool is_simple(const struct hook_list *list)
 		&& (h->place == PLACE_NO || h->place == 0);
 }
 
+/* Nobody who still reads the former ones takes them for these: serials are not used again. */
+static void publish_plain(struct hook_plain *plain, const struct hook *h)
+{
+	plain->entry = h->entry;
+	plain->ret = h->ret;
+	plain->data = h->data;
+	__atomic_store_n(&plain->serial, h->serial, __ATOMIC_RELEASE);
+}
+
 struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 {
+	struct hook_list *former;
+
 	if (!used) {
 		arch_call_prepare();
 		rcu_prepare();
 		find_errno();
 		used = true;
 	}
-	if (list) {
+	if (list)
 		assign_places(list, point->list);
-		list->simple = is_simple(list);
-	}
-	return __atomic_exchange_n(&point->list, list, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&point->plain.serial, 0, __ATOMIC_SEQ_CST);
+	former = __atomic_exchange_n(&point->list, list, __ATOMIC_ACQ_REL);
+	if (list && is_plain(list))
+		publish_plain(&point->plain, &list->hooks[0]);
+	return former;
 }
 
 bool hook_synchronize(void)
@@ -371,15 +379,17 @@ bool hook_uses_vectors(ftr_handler *code)
  * Copy what there is to call into @v; it is known to run from before the section's end on.
  * hook_running() looks later.
  */
-static inline void take(struct hook_visit *v, const struct hook *h, uint32_t index,
+static inline void take(struct ftr_call *call, const struct hook *h, uint32_t index,
 	ftr_handler *handler)
 {
+	struct hook_visit *v = call->visit;
+
 	v->index = index;
 	v->place = h->place;
 	v->serial = h->serial;
 	v->handler = handler;
 	v->data = h->data;
-	v->word = v->state && h->place != PLACE_NO ? &v->state->words[h->place] : NULL;
+	call->word = v->state && h->place != PLACE_NO ? &v->state->words[h->place] : NULL;
 	__atomic_store_n(&v->active->serial, h->serial, __ATOMIC_RELAXED);
 }
 
@@ -439,8 +449,9 @@ static inline void see(struct hook_visit *v, const struct hook *h)
 }
 
 /* From hook @i of the list on. */
-static inline bool take_entry(struct hook_visit *v, const struct hook_list *list, uint32_t i)
+static inline bool take_entry(struct ftr_call *call, const struct hook_list *list, uint32_t i)
 {
+	struct hook_visit *v = call->visit;
 	const struct hook *h = &list->hooks[i], *end = &list->hooks[list->count];
 
 	for (; h < end && h->serial <= v->limit; h++) {
@@ -449,7 +460,7 @@ static inline bool take_entry(struct hook_visit *v, const struct hook_list *list
 		see(v, h);
 		if (!h->entry)
 			continue;
-		take(v, h, (uint32_t)(h - list->hooks), h->entry);
+		take(call, h, (uint32_t)(h - list->hooks), h->entry);
 		v->more = h + 1 < end;
 		return true;
 	}
@@ -469,8 +480,9 @@ static inline const struct hook_list *list_of(const struct hook_visit *v)
 }
 
 /* The first entry handler. */
-static inline bool first_entry(struct ftr_call *call, struct hook_visit *v, bool returns)
+static inline bool first_entry(struct ftr_call *call, bool returns)
 {
+	struct hook_visit *v = call->visit;
 	uint64_t outer = outer_section(v);
 	const struct hook_list *list;
 	bool found = false;
@@ -482,14 +494,15 @@ static inline bool first_entry(struct ftr_call *call, struct hook_visit *v, bool
 		v->vectors = list->vectors;
 		if (returns && list->places)
 			begin_state(call, v, list->places > SMALL_PLACES);
-		found = take_entry(v, list, 0);
+		found = take_entry(call, list, 0);
 	}
 	rcu_unlock(v->thread, outer);
 	return found;
 }
 
-static bool next_entry(struct hook_visit *v)
+static bool next_entry(struct ftr_call *call)
 {
+	struct hook_visit *v = call->visit;
 	uint64_t outer = outer_section(v);
 	const struct hook_list *list;
 	bool found = false;
@@ -497,7 +510,7 @@ static bool next_entry(struct hook_visit *v)
 	rcu_lock(v->thread, outer);
 	list = list_of(v);
 	if (list)
-		found = take_entry(v, list, behind_last(v, list));
+		found = take_entry(call, list, behind_last(v, list));
 	rcu_unlock(v->thread, outer);
 	return found;
 }
@@ -510,23 +523,26 @@ static inline bool is_awaited(const struct hook_visit *v, const struct hook *h)
 }
 
 /* Below hook @i of the list. */
-static inline bool take_return(struct hook_visit *v, const struct hook_list *list, uint32_t i)
+static inline bool take_return(struct ftr_call *call, const struct hook_list *list, uint32_t i)
 {
+	struct hook_visit *v = call->visit;
+
 	while (i > 0) {
 		const struct hook *h = &list->hooks[--i];
 
 		if (!is_awaited(v, h))
 			continue;
 		v->state->seen &= ~(1ull << h->place);
-		take(v, h, i, h->ret);
+		take(call, h, i, h->ret);
 		v->more = v->state->seen != 0;
 		return true;
 	}
 	return false;
 }
 
-static inline bool first_return(struct hook_visit *v)
+static inline bool first_return(struct ftr_call *call)
 {
+	struct hook_visit *v = call->visit;
 	uint64_t outer = outer_section(v);
 	const struct hook_list *list;
 	bool found = false;
@@ -535,15 +551,16 @@ static inline bool first_return(struct hook_visit *v)
 	list = list_of(v);
 	if (list) {
 		v->vectors = list->vectors;
-		found = take_return(v, list, list->count);
+		found = take_return(call, list, list->count);
 	}
 	rcu_unlock(v->thread, outer);
 	return found;
 }
 
 /* Of the hooks older than the last one. */
-static bool next_return(struct hook_visit *v)
+static bool next_return(struct ftr_call *call)
 {
+	struct hook_visit *v = call->visit;
 	uint64_t outer = outer_section(v);
 	const struct hook_list *list;
 	bool found = false;
@@ -554,7 +571,7 @@ static bool next_return(struct hook_visit *v)
 		uint32_t i = behind_last(v, list);
 
 		/* All before i are as old as the last one, or older. */
-		found = take_return(v, list, i && list->hooks[i - 1].serial == v->serial ? i - 1 : i);
+		found = take_return(call, list, i && list->hooks[i - 1].serial == v->serial ? i - 1 : i);
 	}
 	rcu_unlock(v->thread, outer);
 	return found;
@@ -575,7 +592,7 @@ static inline void run_returns(struct ftr_call *call)
 
 	do
 		call_handler(call, v);
-	while (v->more && next_return(v));
+	while (v->more && next_return(call));
 	if (call->state.spilled)
 		arch_call_finish(call, false);
 }
@@ -587,10 +604,10 @@ static void skip(struct ftr_call *call, struct hook_visit *v)
 	if (v->state && v->place != PLACE_NO)
 		v->state->seen &= ~(1ull << v->place);
 	call->state.settled = true;
-	if (v->state && v->state->seen && next_return(v))
+	if (v->state && v->state->seen && next_return(call))
 		do
 			call_handler(call, v);
-		while (v->more && next_return(v));
+		while (v->more && next_return(call));
 	arch_call_finish(call, true);
 }
 
@@ -600,7 +617,7 @@ static inline void run_entries(struct ftr_call *call)
 
 	do
 		call_handler(call, v);
-	while (!call->state.skipped && v->more && next_entry(v));
+	while (!call->state.skipped && v->more && next_entry(call));
 	if (call->state.skipped)
 		skip(call, v);
 	else if (call->state.spilled)
@@ -622,14 +639,14 @@ static inline void run(struct ftr_call *call, struct hook_visit *v, bool returns
 {
 	int *error = errno_of_thread();
 
-	v->saved_errno = *error;
+	call->saved_errno = *error;
 	if (v->vectors)
 		arch_call_vectors(returns ? run_returns_apart : run_entries_apart, call);
 	else if (returns)
 		run_returns(call);
 	else
 		run_entries(call);
-	*error = v->saved_errno;
+	*error = call->saved_errno;
 }
 
 static inline bool begin_visit(struct ftr_call *call, struct hook_visit *v, struct shadow_thread *t,
@@ -670,7 +687,7 @@ static inline void enter(struct ftr_call *call, const struct detour_info *info, 
 
 	if (!t || t->paused || !begin_visit(call, &v, t, info))
 		return;
-	if (first_entry(call, &v, has_entry))
+	if (first_entry(call, has_entry))
 		run(call, &v, false);
 	deactivate(&v);
 	if (!call->state.skipped)
@@ -699,28 +716,13 @@ __attribute__((noinline)) static void pay(struct ftr_call *call)
 			return;
 		}
 		call->state.returning = call->state.owed = true;
-		v.ret = parked->ret;
+		call->ret = parked->ret;
 		v.state = state;
 		v.limit = state->limit;
-		if (first_return(&v))
+		if (first_return(call))
 			run(call, &v, true);
 		deactivate(&v);
 		unpark(owner, parked);
-	}
-}
-
-__attribute__((noinline)) static void entered(struct ftr_call *call, unsigned tag)
-{
-	struct slow_frame *f = &call->frame;
-
-	if (tag == HOOK_TAG_ENTERED) {
-		f->go = place(f->info, places_of(f->info)->run);
-		enter(call, f->info, true);
-	} else if (tag == HOOK_TAG_PASSED) {
-		f->go = place(f->info, places_of(f->info)->pass);
-		enter(call, f->info, false);
-	} else {
-		pay(call);
 	}
 }
 
@@ -738,7 +740,36 @@ static struct shadow_entry *find_hooked(const struct slow_frame *f, struct shado
 	return shadow_func_of(e) == f->info->id ? e : NULL;
 }
 
-__attribute__((noinline)) static void returned(struct ftr_call *call)
+/* ---- what the stubs call ---- */
+
+void hook_set_env(struct isa_env *env)
+{
+	find_errno();
+	env->tls_thread = (int64_t)((uint64_t)&shadow_words.self - arch_thread_pointer());
+	env->tls_errno = errno_offset;
+	env->thread_active = offsetof(struct shadow_thread, active);
+	env->thread_states = offsetof(struct shadow_thread, states);
+	env->hook_entered = (uint64_t)hook_entered;
+	env->hook_returned = (uint64_t)hook_returned;
+	env->hook_finish = (uint64_t)hook_finish;
+}
+
+void hook_entered(struct ftr_call *call)
+{
+	const uint64_t tagged = (uint64_t)call->frame.info;
+	const struct detour_info *info = (const struct detour_info *)(tagged & ~HOOK_TAG_MASK);
+	unsigned tag = tagged & HOOK_TAG_MASK;
+
+	call->frame.info = info;
+	call->frame.go = place(info,
+		tag == HOOK_TAG_ENTERED ? places_of(info)->run : places_of(info)->pass);
+	if (tag == HOOK_TAG_OWED)
+		pay(call);
+	else
+		enter(call, info, tag == HOOK_TAG_ENTERED && info->leave);
+}
+
+void hook_returned(struct ftr_call *call)
 {
 	struct slow_frame *f = &call->frame;
 	struct shadow_thread *owner;
@@ -752,171 +783,31 @@ __attribute__((noinline)) static void returned(struct ftr_call *call)
 	if (!v.thread || v.thread->paused || !begin_visit(call, &v, v.thread, f->info))
 		return;
 	call->state.returning = true;
-	v.ret = e->ret;
+	call->ret = e->ret;
 	v.state = state_kept(owner, e);
 	v.limit = v.state->limit;
-	if (v.state->seen && first_return(&v))
+	if (v.state->seen && first_return(call))
 		run(call, &v, true);
 	deactivate(&v);
 	end_state(e);
 }
 
-/* ---- one general handler and nothing else to look after ---- */
-
-/*
- * The usual case, in as few instructions as can be: the list is simple, the thread in no handler,
- * and the entry in its place. What does not fit begins anew in entered() and returned().
- */
-static inline const struct hook *simple_begin(struct shadow_thread *t, const struct ftr_call *call)
-{
-	const struct hook_point *point = (const struct hook_point *)call->frame.info->point;
-	const struct hook_list *list;
-
-	ORDERED(t->nactive) = 1;
-	ORDERED(t->active[0].slot) = call->frame.slot;
-	rcu_lock_simple(t);
-	list = __atomic_load_n(&point->list, __ATOMIC_CONSUME);
-	return list && list->simple ? &list->hooks[0] : NULL;
-}
-
-static inline void simple_end(struct shadow_thread *t)
-{
-	ORDERED(t->nactive) = 0;
-}
-
-/* The handler of @h, in a read side section. Few stores: they are what takes the time. */
-static inline void simple_call(struct ftr_call *call, struct shadow_thread *t,
-	struct hook_visit *v, const struct hook *h, bool returning)
-{
-	ftr_handler *handler = returning ? h->ret : h->entry;
-	void *data = h->data;
-	int *error;
-
-	ORDERED(t->active[0].serial) = h->serial;
-	rcu_unlock(t, 0);
-	error = errno_of_thread();
-	v->saved_errno = *error;
-	call->visit = v;
-	call->state = (struct call_state){ .returning = returning };
-	handler(call, data);
-	if (*error != v->saved_errno)
-		*error = v->saved_errno;
-	__atomic_store_n(&t->active[0].serial, 0, __ATOMIC_RELEASE);
-}
-
-static inline struct hook_state *simple_state(const struct shadow_thread *t, uint64_t slot)
-{
-	return (struct hook_state *)((uint64_t)t->states[false]
-		+ (slot & shadow_root.mask) * (STATE_SIZE(false) / 8));
-}
-
-/* What simple_call() leaves to do after a skip; vectors are live. */
-__attribute__((noinline)) static void simple_finish(struct ftr_call *call, unsigned tag)
+void hook_finish(struct ftr_call *call)
 {
 	const struct hook_places *places = places_of(call->frame.info);
-	bool skipped = call->state.skipped;
+	struct shadow_thread *t = shadow_self();
+	bool skipped = call->state.skipped, has_entry = call->frame.info->leave;
+	int32_t go = call->state.returning ? places->account : places->run;
 
-	if (skipped && tag == HOOK_TAG_ENTERED)
-		end_state(entry_of(shadow_self(), call->frame.slot));
+	*errno_of_thread() = call->saved_errno;
+	if (skipped && has_entry)
+		end_state(entry_of(t, call->frame.slot));
 	if (skipped)
-		call->frame.go = place(call->frame.info,
-			tag == HOOK_TAG_ENTERED ? places->skip : places->drop);
-	arch_call_finish(call, skipped);
-}
-
-/* False: it is not simple. */
-static inline bool simple_entry(struct ftr_call *call, struct shadow_thread *t, unsigned tag)
-{
-	const struct hook *h = simple_begin(t, call);
-	struct hook_visit v;
-
-	if (!h)
-		return false;
-	v.word = NULL;
-	call->frame.go = place(call->frame.info, (&places_of(call->frame.info)->run)[tag]);
-	if (tag == HOOK_TAG_ENTERED && h->place != PLACE_NO) {
-		struct shadow_entry *e = mirror_place(&t->node, call->frame.slot);
-		struct hook_state *state;
-
-		if (e->slot != call->frame.slot || !t->states[false])
-			return false;
-		state = simple_state(t, call->frame.slot);
-		state->info = call->frame.info;
-		state->limit = h->serial;
-		state->seen = 1;
-		state->words[0] = 0;
-		v.word = &state->words[0];
-		ORDERED(e->flags) = e->flags | SHADOW_HOOKED;
-	}
-	if (!h->entry) {
-		rcu_unlock(t, 0);
-		return true;
-	}
-	simple_call(call, t, &v, h, false);
-	if (call->state.skipped || call->state.spilled)
-		simple_finish(call, tag);
-	return true;
-}
-
-void hook_entered(struct ftr_call *call)
-{
-	const uint64_t tagged = (uint64_t)call->frame.info;
-	struct shadow_thread *t = shadow_self();
-	unsigned tag = tagged & HOOK_TAG_MASK;
-
-	call->frame.info = (const struct detour_info *)(tagged - tag);
-	if (t && !t->nactive && !t->paused && (tag == HOOK_TAG_ENTERED || (tag == HOOK_TAG_PASSED && *t->records))) {
-		bool done = simple_entry(call, t, tag);
-
-		simple_end(t);
-		if (done)
-			return;
-		rcu_unlock(t, 0);
-	}
-	entered(call, tag);
-}
-
-/* The call has one return handler to call, of a small state. */
-static inline bool is_simple_return(const struct ftr_call *call, const struct shadow_thread *t,
-	const struct shadow_entry *e)
-{
-	return !t->nactive && !t->paused && e->slot == call->frame.slot && e->func == call->frame.info->id
-		&& (e->flags & (SHADOW_HOOKED | SHADOW_LARGE | SHADOW_OWED)) == SHADOW_HOOKED;
-}
-
-static inline bool simple_return(struct ftr_call *call, struct shadow_thread *t,
-	struct shadow_entry *e)
-{
-	struct hook_state *state = simple_state(t, call->frame.slot);
-	const struct hook *h = simple_begin(t, call);
-	struct hook_visit v;
-
-	if (!h || h->place != 0 || h->serial > state->limit || !(state->seen & 1))
-		return false;
-	v.word = &state->words[0];
-	v.ret = e->ret;
-	call->frame.go = place(call->frame.info, places_of(call->frame.info)->account);
-	simple_call(call, t, &v, h, true);
-	end_state(e);
-	if (call->state.spilled)
-		arch_call_finish(call, false);
-	return true;
-}
-
-void hook_returned(struct ftr_call *call)
-{
-	struct shadow_thread *t = shadow_self();
-	struct shadow_entry *e = t ? mirror_place(&t->node, call->frame.slot) : NULL;
-
-	if (e && is_simple_return(call, t, e)) {
-		bool done = simple_return(call, t, e);
-
-		simple_end(t);
-		if (done)
-			return;
-		rcu_unlock(t, 0);
-	}
-	returned(call);
+		go = has_entry ? places->skip : places->drop;
+	if (skipped || call->state.spilled)
+		arch_call_finish(call, skipped);
+	call->frame.go = place(call->frame.info, go);
+	__atomic_store_n(&t->active[0].slot, 0, __ATOMIC_RELEASE);
 }
 
 unsigned hook_depth(const struct ftr_call *call)

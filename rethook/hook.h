@@ -7,7 +7,8 @@
  * registers into a struct ftr_call and come here. What is to be called is in the function's
  * hook_point: an immutable list, replaced as a whole under RCU (rcu.h). A read side section is as
  * short as copying one hook; no handler runs inside it, so handlers may attach and detach, and a
- * hook that has been taken away does not run, even when the call has begun before.
+ * hook that has been taken away does not run, even when the call has begun before. A list of one
+ * plain hook is in the hook_plain, too, for stubs that call handlers by themselves.
  *
  * A call remembers which hooks have seen its entry, and a word for each, in a struct hook_state;
  * only those see its return. Every shadow entry has a place for one at the same index of a second
@@ -36,7 +37,6 @@ struct hook_list {
 	uint32_t count;
 	bool vectors; /* any of them */
 	uint8_t places; /* hook_publish()'s: all hooks' places are below */
-	bool simple;	/* hook_publish()'s: one hook, of the usual kind */
 	struct hook hooks[]; /* in attach order */
 };
 
@@ -45,6 +45,7 @@ struct hook_list {
 
 /* A function with handlers. Lives as long as a detour that names it (struct isa_emit). */
 struct hook_point {
+	struct hook_plain plain;
 	struct hook_list *list; /* RCU; NULL: none */
 	struct ftr_function function;
 };
@@ -66,20 +67,20 @@ bool hook_synchronize(void);
  * hook_synchronize() has returned. */
 bool hook_running(uint64_t serial);
 
-/* Is the calling thread in a handler? */
-bool hook_in_handler(void);
+/* How many handlers is the calling thread in? */
+unsigned hook_nested(void);
+static inline bool hook_in_handler(void)
+{
+	return hook_nested();
+}
 
 /* Whether the handler that begins at @code may change vector registers, as far as can be told. */
 bool hook_uses_vectors(ftr_handler *code);
 
 /* ---- a call's handlers, for tracer/call.c ---- */
 
-/* What is on while handlers run: ftr_call.visit. Where there is only one, the rest is not in use. */
+/* What is on while the handlers of a list run: ftr_call.visit. */
 struct hook_visit {
-	uint64_t *word;	 /* of the handler that runs and the call; NULL: */
-	uint64_t scratch; /* the word when nobody will see it again */
-	uint64_t ret;	 /* a return's real return address */
-	int saved_errno; /* what errno will be */
 	bool more;	 /* hooks that may be to be called behind it */
 	bool vectors;
 	const struct detour_info *info;
@@ -101,8 +102,10 @@ unsigned hook_depth(const struct ftr_call *call);
 
 /* ---- the C side of the stubs; see struct isa_env ---- */
 
+void hook_set_env(struct isa_env *env);
 void hook_entered(struct ftr_call *call);
 void hook_returned(struct ftr_call *call);
+void hook_finish(struct ftr_call *call);
 
 /* ---- for rethook/shadow.c ---- */
 

@@ -33,14 +33,6 @@ static inline void rcu_lock(struct shadow_thread *thread, uint64_t outer)
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* The same where no section is open, and no fence is needed. */
-static inline void rcu_lock_simple(struct shadow_thread *thread)
-{
-	__atomic_store_n(&thread->reading, __atomic_load_n(&rcu_phase, __ATOMIC_RELAXED),
-		__ATOMIC_RELAXED);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
-
 static inline void rcu_unlock(struct shadow_thread *thread, uint64_t outer)
 {
 	__atomic_store_n(&thread->reading, outer, __ATOMIC_RELEASE);

@@ -22,14 +22,7 @@
 
 #include "../arch/arch.h"
 
-/* A hooked call whose handlers are running, see rethook/hook.h. */
-struct hook_activation {
-	uint64_t slot;	 /* of the call; ~0: not known yet */
-	uint64_t serial; /* of the hook whose handler runs; 0: none */
-};
 #define HOOK_ACTIVE_MAX 32
-
-struct hook_state;
 
 struct shadow_thread {
 	struct shadow_node node; /* first: the unwind expression walks these */
@@ -48,16 +41,14 @@ struct shadow_thread {
 	struct shadow_entry outermost; /* parent of a thread's first calls */
 	bool paused;		 /* see shadow_pause() */
 	/* rethook/rcu.h and hook.h */
-	uint32_t nactive;
 	uint64_t reading;
 	struct hook_activation active[HOOK_ACTIVE_MAX];
 	uint32_t nparked;
 	struct hook_state *states[2];
 };
 
-/* What hooks have to do with an entry, in its flags. */
-#define SHADOW_HOOKED 32 /* it has a hook_state: return handlers are to be called */
-#define SHADOW_LARGE  64 /* which is a large one */
+/* What hooks have to do with an entry, in its flags, beside SHADOW_HOOKED. */
+#define SHADOW_LARGE  64 /* its hook_state is a large one */
 #define SHADOW_OWED   128 /* those of calls that have jumped to this one are, too; `func` is inverted */
 
 /* What the recorder gives; set before the first detour can run. */

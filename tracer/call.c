@@ -6,11 +6,6 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define WORDS	 "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii"
 
-static struct hook_visit *visit_of(const struct ftr_call *call)
-{
-	return call->visit;
-}
-
 EXPORTED const struct ftr_function *ftr_call_function(const struct ftr_call *call)
 {
 	const struct hook_point *point = (const struct hook_point *)call->frame.info->point;
@@ -22,18 +17,16 @@ EXPORTED const void *ftr_call_caller(const struct ftr_call *call)
 {
 	const uint64_t *slot = (const uint64_t *)call->frame.slot;
 
-	return (const void *)(call->state.returning ? visit_of(call)->ret : *slot);
+	return (const void *)(call->state.returning ? call->ret : *slot);
 }
 
 EXPORTED uint64_t *ftr_call_word(struct ftr_call *call)
 {
-	struct hook_visit *v = visit_of(call);
-
-	if (!v->word) {
-		v->scratch = 0;
-		v->word = &v->scratch;
+	if (!call->word) {
+		call->scratch = 0;
+		call->word = &call->scratch;
 	}
-	return v->word;
+	return call->word;
 }
 
 EXPORTED unsigned ftr_call_depth(const struct ftr_call *call)
@@ -79,5 +72,5 @@ EXPORTED int ftr_skip(struct ftr_call *call)
 
 EXPORTED void ftr_set_errno(struct ftr_call *call, int error)
 {
-	visit_of(call)->saved_errno = error;
+	call->saved_errno = error;
 }

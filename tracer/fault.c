@@ -53,7 +53,7 @@ bool fault_concerns(const struct fault *fault, uint64_t caller)
 /* Has another handler of this thread caused the call? */
 static bool is_nested(void)
 {
-	return shadow_self()->nactive > 1;
+	return hook_nested() > 1;
 }
 
 /* A handler that calls the function gets the function. */

@@ -87,10 +87,9 @@ void session_set_env(void)
 		.slow_exit = (uint64_t)shadow_slow_exit,
 		.slow_unwind = (uint64_t)shadow_slow_unwind,
 		.slow_release = (uint64_t)shadow_slow_release,
-		.hook_entered = (uint64_t)hook_entered,
-		.hook_returned = (uint64_t)hook_returned,
 		.personality = (uint64_t)unwind_personality,
 	};
+	hook_set_env(&session.env);
 	shadow_hooks = (struct shadow_hooks){
 		.mode = session.config.mode,
 		.attach = record_attach,

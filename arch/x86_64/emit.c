@@ -12,9 +12,9 @@
  * 3.2.2). Whatever does not fit the straight line goes to the slow stubs in the image's common
  * part, with rax = the detour's struct detour_info, and they call C.
  *
- * A function with handlers goes through the hook stubs as well: D once E is filled, T before
- * anything else. To D and T these are like an instruction that changes nothing: all registers are
- * live when they are reached, but rax, which is in the save area, and when they go on.
+ * A function with handlers goes through the hook stubs as well: D once E is filled, T before E is
+ * looked at. To D and T these are like an instruction that changes nothing but the save area, in
+ * which rax, rcx and rdx are.
  */
 #include "x86.h"
 #include <errno.h>
@@ -25,6 +25,7 @@ enum reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11 };
 #define SLOT   ((int)offsetof(struct shadow_entry, slot))
 #define RET    ((int)offsetof(struct shadow_entry, ret))
 #define FUNC   ((int)offsetof(struct shadow_entry, func))
+#define FLAGS  ((int)offsetof(struct shadow_entry, flags))
 #define OWNER  ((int)offsetof(struct shadow_entry, owner))
 #define START  ((int)offsetof(struct shadow_entry, start))
 #define CHILD  ((int)offsetof(struct shadow_entry, child))
@@ -38,22 +39,19 @@ enum reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11 };
 #define FRAME_REGS  ((int)sizeof(struct slow_frame))
 #define FRAME_SIZE  256 /* from the stub's rsp up to S; the saves below S are inside */
 
-#define CALL_REG(n) ((int)(offsetof(struct ftr_call, regs) + (n) * 8))
+#define OF_CALL(field) ((int)offsetof(struct ftr_call, field))
+#define OF_PLAIN(field) ((int)offsetof(struct hook_plain, field))
+#define OF_STATE(field) ((int)offsetof(struct hook_state, field))
+#define OF_INFO(field)  ((int)offsetof(struct detour_info, field))
+#define OF_PLACE(field) ((int)(sizeof(struct detour_info) + offsetof(struct hook_places, field)))
+#define ACTIVATION(env, field)                                                                     \
+	((int)((env)->thread_active + offsetof(struct hook_activation, field)))
 
 _Static_assert(sizeof(struct shadow_entry) == SHADOW_TIMED_SIZE
 		&& offsetof(struct shadow_entry, start) == SHADOW_COUNT_SIZE,
 	"shadow entry layout");
 _Static_assert(sizeof(struct func_record) == FUNC_RECORD_SIZE, "function record layout");
-_Static_assert(sizeof(struct slow_frame) + 8 * 8 + 64 <= FRAME_SIZE, "slow frame layout");
-
-/* Where D and T keep registers, relative to S. */
-#define SAVE_RAX   (-8)
-#define SAVE_RSI   (-32)
-#define SAVE_FLAGS (-40)
-/* Where the hook stubs do, when D's and T's are done with. */
-#define HOOK_RBX   (-40)
-#define HOOK_FLAGS (-48)
-#define HOOK_GO	   (-56)
+_Static_assert(sizeof(struct slow_frame) + 8 * 8 - X86_SAVE_END <= FRAME_SIZE, "slow frame layout");
 
 struct emitter {
 	uint8_t *start, *p;
@@ -97,12 +95,12 @@ static void mem(struct emitter *e, bool wide, unsigned opcode, unsigned reg, enu
 	bool long_disp)
 {
 	bool small = !long_disp && disp >= -128 && disp <= 127;
-	unsigned rex = (wide ? 0x48 : 0x40) | (reg >= 8 ? 4 : 0);
+	unsigned rex = (wide ? 0x48 : 0x40) | (reg >= 8 ? 4 : 0) | (base >= 8 ? 1 : 0);
 
 	if (rex != 0x40)
 		byte(e, rex);
 	byte(e, opcode);
-	byte(e, (small ? 0x40 : 0x80) | (reg & 7) << 3 | base);
+	byte(e, (small ? 0x40 : 0x80) | (reg & 7) << 3 | (base & 7));
 	if (base == RSP)
 		byte(e, 0x24);
 	if (small)
@@ -140,22 +138,35 @@ static void increment(struct emitter *e, enum reg base, int disp)
 	mem(e, true, 0xff, 0, base, disp, true);
 }
 
-static void zero(struct emitter *e, enum reg base, int disp) /* mov qword [base + disp], 0 */
+static void store_number(struct emitter *e, uint32_t number, enum reg base, int disp)
 {
-	mem(e, true, 0xc7, 0, base, disp, false);
-	word32(e, 0);
+	mem(e, true, 0xc7, 0, base, disp, false); /* mov $number, qword [base + disp] */
+	word32(e, number);
+}
+
+static void zero(struct emitter *e, enum reg base, int disp)
+{
+	store_number(e, 0, base, disp);
 }
 
 /* opcode reg, fs:[offset] */
-static void thread_var(struct emitter *e, unsigned opcode, enum reg reg, int64_t offset)
+static void thread_mem(struct emitter *e, bool wide, unsigned opcode, enum reg reg, int64_t offset)
 {
-	CODE(e, "\x64\x48");
+	unsigned rex = (wide ? 0x48 : 0x40) | (reg >= 8 ? 4 : 0);
+
+	byte(e, 0x64);
+	if (rex != 0x40)
+		byte(e, rex);
 	byte(e, opcode);
-	byte(e, reg << 3 | 4);
+	byte(e, (reg & 7) << 3 | 4);
 	byte(e, 0x25);
 	word32(e, (uint32_t)offset);
 }
 
+static void thread_var(struct emitter *e, unsigned opcode, enum reg reg, int64_t offset)
+{
+	thread_mem(e, true, opcode, reg, offset);
+}
 
 static void rel32_to(uint8_t *after, const uint8_t *target)
 {
@@ -317,12 +328,12 @@ static void row_in_shadow(struct emitter *e)
 static void save_flags(struct emitter *e, int s)
 {
 	CODE(e, "\x9f\x0f\x90\xc0"); /* lahf; seto al */
-	store(e, RAX, RSP, s + SAVE_FLAGS);
+	store(e, RAX, RSP, s + X86_SAVE_CONDITIONS);
 }
 
 static void restore_flags(struct emitter *e, int s)
 {
-	load(e, RAX, RSP, s + SAVE_FLAGS);
+	load(e, RAX, RSP, s + X86_SAVE_CONDITIONS);
 	CODE(e, "\x04\x7f\x9e"); /* add $0x7f, al (sets OF when al = 1); sahf */
 }
 
@@ -337,7 +348,7 @@ static void read_clock(struct emitter *e)
 struct labels {
 	uint32_t resume, bypass, leave;
 	uint32_t run, pass, skip, account, owed, drop; /* see struct hook_places */
-	uint8_t *to_slow[8];
+	uint8_t *to_slow[12];
 	unsigned nslow;
 	uint8_t *to_info[8]; /* where its address is to be filled in */
 	unsigned ninfo;
@@ -365,22 +376,11 @@ static void slow_here(struct emitter *e, struct labels *l, uint64_t stub)
 	to_stub(e, l, 0, stub);
 }
 
-/* All is restored but rax, which the hook stubs take from the save area. rsp = S. */
-static void to_handlers(struct emitter *e, const struct isa_emit *in, struct labels *l,
-	unsigned tag)
-{
-	if (in->site->flags_in || tag == HOOK_TAG_OWED)
-		restore_flags(e, 0);
-	load(e, RCX, RSP, X86_SAVE_RCX);
-	load(e, RDX, RSP, X86_SAVE_RDX);
-	to_stub(e, l, tag, in->common->base + in->common->hook_entry);
-}
-
 static void test(struct emitter *e, enum reg reg)
 {
-	byte(e, 0x48);
+	byte(e, reg >= 8 ? 0x4d : 0x48);
 	byte(e, 0x85);
-	byte(e, 0xc0 | reg << 3 | reg); /* test reg, reg */
+	byte(e, 0xc0 | (reg & 7) << 3 | (reg & 7)); /* test reg, reg */
 }
 
 /*
@@ -418,7 +418,7 @@ static void restore(struct emitter *e, const struct isa_emit *in)
 {
 	if (in->site->flags_in)
 		restore_flags(e, 0);
-	load(e, RAX, RSP, SAVE_RAX);
+	load(e, RAX, RSP, X86_SAVE_RAX);
 	load(e, RCX, RSP, X86_SAVE_RCX);
 	load(e, RDX, RSP, X86_SAVE_RDX);
 }
@@ -439,7 +439,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	const struct isa_env *env = in->env;
 	bool times = is_timed(in);
 
-	store(e, RAX, RSP, SAVE_RAX);
+	store(e, RAX, RSP, X86_SAVE_RAX);
 	store(e, RCX, RSP, X86_SAVE_RCX);
 	store(e, RDX, RSP, X86_SAVE_RDX);
 	if (in->site->flags_in)
@@ -475,12 +475,14 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 			increment(e, RDX, RECORD(in->id, calls));
 		store(e, RSP, RCX, SLOT);
 	}
-	l->resume = here(e);
-	if (in->point)
-		to_handlers(e, in, l, HOOK_TAG_ENTERED);
-	else
-		restore(e, in);
-	l->run = here(e);
+	if (in->point) {
+		to_stub(e, l, HOOK_TAG_ENTERED, in->common->base
+			+ (in->hook_return ? in->common->hook_entry : in->common->hook_bare));
+		l->run = here(e);
+	} else {
+		l->resume = here(e);
+	}
+	restore(e, in);
 	lea(e, RSP, RSP, 8);
 }
 
@@ -523,13 +525,14 @@ static void emit_times(struct emitter *e, const struct isa_env *env, uint32_t id
  */
 static void emit_mark(struct emitter *e)
 {
-	mem(e, true, 0x89, RAX, RSP, SAVE_RAX - 8, true);
+	mem(e, true, 0x89, RAX, RSP, X86_SAVE_RAX - 8, true);
 }
 
 /* As if the body had returned. rsp = S */
 static void emit_skip(struct emitter *e, struct labels *l)
 {
 	l->skip = here(e);
+	save_flags(e, 0);
 	lea(e, RSP, RSP, 8);
 	row_in_shadow(e);
 	branch(e, JMP, e->at + l->account);
@@ -540,8 +543,16 @@ static void emit_owed(struct emitter *e, const struct isa_emit *in, struct label
 {
 	l->owed = here(e);
 	if (in->env->mode != MODE_COUNT)
-		load(e, RSI, RSP, SAVE_RSI);
-	to_handlers(e, in, l, HOOK_TAG_OWED);
+		load(e, RSI, RSP, X86_SAVE_RSI);
+	to_stub(e, l, HOOK_TAG_OWED, in->common->base + in->common->hook_any);
+}
+
+static void emit_return(struct emitter *e)
+{
+	load(e, RAX, RSP, X86_SAVE_RAX);
+	load(e, RCX, RSP, X86_SAVE_RCX);
+	load(e, RDX, RSP, X86_SAVE_RESULT2);
+	byte(e, 0xc3); /* ret */
 }
 
 static void emit_exit(struct emitter *e, const struct isa_emit *in, struct labels *l)
@@ -550,17 +561,15 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	bool times = is_timed(in);
 
 	/* rsp = S + 8 */
-	if (in->hook_return) {
-		emit_mark(e);
-		to_stub(e, l, 0, in->common->base + in->common->hook_exit);
-	}
-	l->account = here(e);
 	emit_mark(e);
 	store(e, RCX, RSP, X86_SAVE_RCX - 8);
-	store(e, RDX, RSP, X86_SAVE_RDX - 8);
+	store(e, RDX, RSP, X86_SAVE_RESULT2 - 8);
 	save_flags(e, -8); /* hand-written functions return results in them */
 	if (env->mode != MODE_COUNT)
-		store(e, RSI, RSP, SAVE_RSI - 8);
+		store(e, RSI, RSP, X86_SAVE_RSI - 8);
+	if (in->hook_return)
+		to_stub(e, l, 0, in->common->base + in->common->hook_exit);
+	l->account = here(e);
 	load_records(e, l, env); /* first: where there are none, the clock may be forbidden */
 	if (times) {
 		move(e, RSI, RDX);
@@ -592,15 +601,11 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	if (is_counted(in))
 		increment(e, RDX, RECORD(in->id, returned));
 	zero(e, RCX, OWNER);
-	l->leave = here(e);
+	l->leave = l->drop = here(e);
 	if (env->mode != MODE_COUNT)
-		load(e, RSI, RSP, SAVE_RSI);
+		load(e, RSI, RSP, X86_SAVE_RSI);
 	restore_flags(e, 0);
-	load(e, RAX, RSP, SAVE_RAX);
-	load(e, RCX, RSP, X86_SAVE_RCX);
-	load(e, RDX, RSP, X86_SAVE_RDX);
-	l->drop = here(e);
-	byte(e, 0xc3); /* ret */
+	emit_return(e);
 	if (in->hook_return)
 		emit_owed(e, in, l);
 	row_in_shadow(e);
@@ -609,7 +614,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 
 static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
-	store(e, RAX, RSP, SAVE_RAX);
+	store(e, RAX, RSP, X86_SAVE_RAX);
 	store(e, RCX, RSP, X86_SAVE_RCX);
 	store(e, RDX, RSP, X86_SAVE_RDX);
 	if (in->site->flags_in)
@@ -625,20 +630,35 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 	increment(e, RDX, RECORD(in->id, calls));
 }
 
+/* Is there a shadow entry for its calls? */
+static bool has_return(const struct isa_emit *in)
+{
+	return !in->site->entry_only && (is_counted(in) || in->hook_return);
+}
+
 /* Restore what D saved and run the body in the caller's frame. */
 static void emit_bypass(struct emitter *e, const struct isa_emit *in, struct labels *l,
 	uint8_t **to_body)
 {
+	uint64_t any = in->common->base + in->common->hook_any;
+
+	if (in->point && has_return(in)) {
+		l->resume = here(e);
+		to_stub(e, l, HOOK_TAG_ENTERED, any);
+	} else if (in->point && is_counted(in)) {
+		to_stub(e, l, HOOK_TAG_ENTERED, in->common->base + in->common->hook_bare);
+	}
 	l->bypass = here(e);
 	if (in->point)
-		to_handlers(e, in, l, HOOK_TAG_PASSED);
-	else
-		restore(e, in);
-	if (in->point && !l->drop) {
+		to_stub(e, l, HOOK_TAG_PASSED, any);
+	if (in->point && !has_return(in)) {
 		l->drop = here(e);
-		byte(e, 0xc3); /* ret */
+		emit_return(e);
 	}
 	l->pass = here(e);
+	restore(e, in);
+	if (!has_return(in))
+		l->run = l->pass;
 	byte(e, JMP);
 	word32(e, 0);
 	*to_body = e->p;
@@ -743,12 +763,6 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, struct isa_de
 		detour->nranges++;
 	}
 	return 0;
-}
-
-/* Is there a shadow entry for its calls? */
-static bool has_return(const struct isa_emit *in)
-{
-	return !in->site->entry_only && (is_counted(in) || in->hook_return);
 }
 
 static int32_t relative(const struct emitter *e, uint32_t label)
@@ -947,96 +961,236 @@ static void stub_pad(struct emitter *e, const struct isa_env *env)
 
 /* ---- the hook stubs ---- */
 
+/*
+ * The usual case in a straight line: the thread is in no handler, and a hook_plain tells all there is
+ * to do. What does not fit goes to C, which begins anew. The registers, once they are saved:
+ *
+ *	rax  struct detour_info	     r8   the thread
+ *	rbx  S			     r9   struct hook_plain
+ *	rcx  E			     r10  its serial
+ *	rdx  struct hook_state	     r11  the handler
+ *	rsp  struct ftr_call, aligned to 64 bytes
+ */
 static const struct {
-	uint8_t reg, place;
-} hooked_regs[] = { { RDI, X86_CALL_RDI }, { RSI, X86_CALL_RSI }, { RDX, X86_CALL_RDX },
-	{ RCX, X86_CALL_RCX }, { R8, X86_CALL_R8 }, { R9, X86_CALL_R9 }, { R10, X86_CALL_R10 },
-	{ R11, X86_CALL_R11 } };
+	int8_t reg, place;
+} hooked_regs[] = { { RDI, X86_SAVE_RDI }, { RSI, X86_SAVE_RSI }, { R8, X86_SAVE_R8 },
+	{ R9, X86_SAVE_R9 }, { R10, X86_SAVE_R10 }, { R11, X86_SAVE_R11 } };
 #define HOOKED_REGS (sizeof(hooked_regs) / sizeof(hooked_regs[0]))
 
-/* @code (cld or std) if the direction flag was set. */
-static void if_direction(struct emitter *e, unsigned code)
+/* CFA = rbx + 8 */
+static void row_hooked(struct emitter *e)
 {
-	mem(e, false, 0xf6, 0, RBX, HOOK_FLAGS + 1, false); /* test $DF, the flags' second byte */
-	byte(e, 0x04);
-	CODE(e, "\x74\x01"); /* jz over it */
-	byte(e, code);
-}
-#define CLD 0xfc
-#define STD 0xfd
-
-/*
- * rsp = S + @above, rax = info and a tag, the real rax in the save area. Builds a struct ftr_call
- * in a frame that is aligned for anything, so the CFA is told by rbx. @rdx: the place of rdx.
- */
-static void hook_save(struct emitter *e, unsigned rdx, int above)
-{
-	lea(e, RSP, RSP, HOOK_RBX - above);
-	row_cfa(e, 8 - HOOK_RBX);
-	byte(e, 0x9c); /* pushfq */
-	row_cfa(e, 8 - HOOK_FLAGS);
-	store(e, RBX, RSP, HOOK_RBX - HOOK_FLAGS);
-	cfi_here(e);
-	cfi_byte(e, DW_CFA_offset | RBX_COLUMN);
-	cfi_uleb(e, (8 - HOOK_RBX) / 8);
-	lea(e, RBX, RSP, -HOOK_FLAGS);
 	cfi_here(e);
 	cfi_byte(e, DW_CFA_def_cfa);
 	cfi_uleb(e, RBX_COLUMN);
 	cfi_uleb(e, 8);
-	lea(e, RSP, RSP, -(int)sizeof(struct ftr_call));
-	CODE(e, "\x48\x83\xe4\xc0"); /* and $-64, rsp */
-	for (size_t i = 0; i < HOOKED_REGS; i++)
-		store(e, hooked_regs[i].reg, RSP,
-			CALL_REG(hooked_regs[i].reg == RDX ? rdx : hooked_regs[i].place));
-	store(e, RAX, RSP, FRAME_INFO);
-	load(e, RAX, RBX, SAVE_RAX);
-	store(e, RAX, RSP, CALL_REG(X86_CALL_RESULT));
-	store(e, RBX, RSP, FRAME_SLOT);
-	if_direction(e, CLD);
 }
 
-/* Take all registers back, rdx from @rdx, and go on with rsp = S + @above. popfq would take longer
- * than all the rest. */
-static void hook_go(struct emitter *e, unsigned rdx, int above)
+/* rsp = S + @above, rax = info and a tag, the real rax, rcx and rdx are in the save area. */
+static void hook_save(struct emitter *e, int above)
 {
-	load(e, RAX, RSP, FRAME_GO);
-	store(e, RAX, RBX, HOOK_GO);
 	for (size_t i = 0; i < HOOKED_REGS; i++)
-		load(e, hooked_regs[i].reg, RSP,
-			CALL_REG(hooked_regs[i].reg == RDX ? rdx : hooked_regs[i].place));
-	if_direction(e, STD);
-	mem(e, false, 0x8a, 4, RBX, HOOK_FLAGS, false); /* mov flags, ah */
-	mem(e, false, 0x8a, 0, RBX, HOOK_FLAGS + 1, false); /* mov flags + 1, al */
-	CODE(e, "\x24\x08\x04\x78\x9e"); /* and $8, al; add $0x78, al (sets OF when al = 8); sahf */
-	load(e, RAX, RSP, CALL_REG(X86_CALL_RESULT));
+		store(e, hooked_regs[i].reg, RSP, hooked_regs[i].place - above);
+	store(e, RBX, RSP, X86_SAVE_RBX - above);
+	cfi_here(e);
+	cfi_byte(e, DW_CFA_offset | RBX_COLUMN);
+	cfi_uleb(e, (8 - X86_SAVE_RBX) / 8);
+	lea(e, RBX, RSP, -above);
+	row_hooked(e);
+	lea(e, RSP, RSP, X86_SAVE_END - (int)sizeof(struct ftr_call) - above);
+	CODE(e, "\x48\x83\xe4\xc0"); /* and $-64, rsp */
+}
+
+/* Take the registers back and go to rax with rsp = S + @above. */
+static void hook_go(struct emitter *e, int above)
+{
+	for (size_t i = 0; i < HOOKED_REGS; i++)
+		load(e, hooked_regs[i].reg, RBX, hooked_regs[i].place);
 	lea(e, RSP, RBX, above);
 	cfi_here(e);
 	cfi_byte(e, DW_CFA_def_cfa);
 	cfi_uleb(e, RSP_COLUMN);
 	cfi_uleb(e, (unsigned)(8 - above));
-	load(e, RBX, RSP, HOOK_RBX - above);
-	byte(e, 0x3e); /* notrack */
-	mem(e, false, 0xff, 4, RSP, HOOK_GO - above, false); /* jmp *go */
+	load(e, RBX, RSP, X86_SAVE_RBX - above);
+	CODE(e, "\x3e\xff\xe0"); /* notrack jmp *rax */
 }
 
-/* rsp = S; the return address is in the slot. */
-static void stub_hook_entry(struct emitter *e, const struct isa_env *env)
+/* Let C do it. */
+static void hook_any(struct emitter *e, uint64_t c_function, int above)
 {
+	CODE(e, "\x9c\x5a"); /* pushfq; pop rdx */
+	store(e, RDX, RBX, X86_SAVE_FLAGS);
+	byte(e, 0xfc); /* cld */
+	store(e, RAX, RSP, FRAME_INFO);
+	store(e, RBX, RSP, FRAME_SLOT);
+	stub_call(e, c_function);
+	mem(e, false, 0xf6, 0, RBX, X86_SAVE_FLAGS + 1, false);
+	CODE(e, "\x04\x74\x01\xfd"); /* test $DF, flags + 1; jz over it; std */
+	load(e, RAX, RSP, FRAME_GO);
+	hook_go(e, above);
+}
+
+/* cmp $number, [base + disp] */
+static void compare_number(struct emitter *e, bool wide, uint32_t number, enum reg base, int disp)
+{
+	mem(e, wide, number < 128 ? 0x83 : 0x81, 7, base, disp, false);
+	if (number < 128)
+		byte(e, number);
+	else
+		word32(e, number);
+}
+
+/* Find the thread and its hook_plain. rdx is lost. */
+static void hook_begin(struct emitter *e, const struct isa_env *env, struct labels *l)
+{
+	CODE(e, "\x9c\x5a\xf6\xc6\x04"); /* pushfq; pop rdx; test $DF, dh */
+	slow_if(e, l, COND_NE);
+	thread_var(e, 0x8b, R8, env->tls_thread);
+	load(e, R9, RAX, OF_INFO(point));
+	test(e, R8);
+	slow_if(e, l, COND_E);
+	load(e, R10, R9, OF_PLAIN(serial));
+	compare_number(e, true, 0, R8, ACTIVATION(env, slot));
+	slow_if(e, l, COND_NE);
+	test(e, R10);
+	slow_if(e, l, COND_E);
+}
+
+/* rdx = the hook_state of S */
+static void hook_load_state(struct emitter *e, const struct isa_env *env)
+{
+	load(e, RSI, R8, (int)env->thread_states);
+	CODE(e, "\x89\xda\x81\xe2"); /* mov ebx, edx; and $mask, edx */
+	word32(e, (uint32_t)env->mask);
+	CODE(e, "\x48\x8d\x14\xd6"); /* lea (rsi, rdx, 8), rdx */
+}
+
+/*
+ * Call the handler at @handler of the hook_plain, and go on at @place of the hook_places. @state: the
+ * first word of the call's state.
+ */
+static void hook_call(struct emitter *e, const struct isa_env *env, struct labels *l, int handler,
+	int place, struct call_state begin, int above, uint64_t c_function)
+{
+	uint8_t *undo, *none, *finish, *finish2;
+	uint32_t state;
+
+	memcpy(&state, &begin, sizeof(state));
+	store(e, RBX, R8, ACTIVATION(env, slot));
+	store(e, R10, R8, ACTIVATION(env, serial));
+	load(e, R11, R9, handler);
+	load(e, RSI, R9, OF_PLAIN(data));
+	mem(e, true, 0x39, R10, R9, OF_PLAIN(serial), false);
+	undo = jump_near(e, COND_NE);
+	test(e, R11);
+	none = jump_near(e, COND_E);
+	store(e, RBX, RSP, FRAME_SLOT);
+	store(e, RAX, RSP, FRAME_INFO);
+	store_number(e, state, RSP, OF_CALL(state));
+	thread_mem(e, false, 0x8b, RAX, env->tls_errno);
+	mem(e, false, 0x89, RAX, RSP, OF_CALL(saved_errno), false);
+	move(e, RDI, RSP);
+	CODE(e, "\x41\xff\xd3"); /* call *r11 */
+	mem(e, false, 0x8b, RAX, RSP, OF_CALL(saved_errno), false);
+	compare_number(e, true, state, RSP, OF_CALL(state));
+	finish = jump_near(e, COND_NE);
+	thread_mem(e, false, 0x39, RAX, env->tls_errno);
+	finish2 = jump_near(e, COND_NE);
+	load(e, RAX, RSP, FRAME_INFO);
+	thread_var(e, 0x8b, R8, env->tls_thread);
+	near_here(e, none);
+	zero(e, R8, ACTIVATION(env, slot));
+	mem(e, true, 0x63, RCX, RAX, place, false); /* movslq place, rcx */
+	CODE(e, "\x48\x01\xc8"); /* add rcx, rax */
+	hook_go(e, above);
+
+	row_hooked(e);
+	near_here(e, finish);
+	near_here(e, finish2);
+	stub_call(e, env->hook_finish);
+	load(e, RAX, RSP, FRAME_GO);
+	hook_go(e, above);
+
+	row_hooked(e);
+	near_here(e, undo);
+	zero(e, R8, ACTIVATION(env, slot));
+	while (l->nslow)
+		near_here(e, l->to_slow[--l->nslow]);
+	hook_any(e, c_function, above);
+}
+
+/* rsp = S; the return address is in the slot. @returns: rcx = E, and return handlers will be called. */
+static void stub_hook_entry(struct emitter *e, const struct isa_env *env, bool returns)
+{
+	struct labels l = { 0 };
+
+	row_in_shadow(e);
 	row_cfa(e, 8);
 	row_in_slot(e);
-	hook_save(e, X86_CALL_RDX, 0);
-	stub_call(e, env->hook_entered);
-	hook_go(e, X86_CALL_RDX, 0);
+	hook_save(e, 0);
+	hook_begin(e, env, &l);
+	if (returns) {
+		hook_load_state(e, env);
+		test(e, RSI);
+		slow_if(e, &l, COND_E);
+		store(e, RAX, RDX, OF_STATE(info));
+		store(e, R10, RDX, OF_STATE(limit));
+		store_number(e, 1, RDX, OF_STATE(seen));
+		zero(e, RDX, OF_STATE(words));
+		mem(e, false, 0xc7, 0, RCX, FLAGS, false); /* mov $HOOKED, E.flags */
+		word32(e, SHADOW_HOOKED);
+		lea(e, RDX, RDX, OF_STATE(words));
+		store(e, RDX, RSP, OF_CALL(word));
+	} else {
+		zero(e, RSP, OF_CALL(word));
+	}
+	hook_call(e, env, &l, OF_PLAIN(entry), OF_PLACE(run), (struct call_state){ .spilled = 0 }, 0,
+		env->hook_entered);
+}
+
+/* The same, for all but the usual case. */
+static void stub_hook_any(struct emitter *e, const struct isa_env *env)
+{
+	row_in_shadow(e);
+	row_cfa(e, 8);
+	row_in_slot(e);
+	hook_save(e, 0);
+	hook_any(e, env->hook_entered, 0);
 }
 
 /* rsp = S + 8; it is in the shadow stack. */
 static void stub_hook_exit(struct emitter *e, const struct isa_env *env)
 {
+	struct labels l = { 0 };
+
 	row_in_shadow(e);
-	hook_save(e, X86_CALL_RESULT + 1, 8);
-	stub_call(e, env->hook_returned);
-	hook_go(e, X86_CALL_RESULT + 1, 8);
+	hook_save(e, 8);
+	hook_begin(e, env, &l);
+	hook_load_state(e, env);
+	thread_var(e, 0x8b, RCX, env->tls_mirror);
+	CODE(e, "\x89\xdf\x81\xe7"); /* mov ebx, edi; and $mask, edi */
+	word32(e, (uint32_t)env->mask);
+	if (env->mode == MODE_COUNT)
+		CODE(e, "\x48\x8d\x0c\xb9"); /* lea (rcx, rdi, 4), rcx */
+	else
+		CODE(e, "\x48\x8d\x0c\xf9"); /* lea (rcx, rdi, 8), rcx */
+	mem(e, false, 0x8b, RSI, RAX, OF_INFO(id), false);
+	mem(e, true, 0x39, RBX, RCX, SLOT, false); /* cmp rbx, E.slot */
+	slow_if(e, &l, COND_NE);
+	mem(e, false, 0x39, RSI, RCX, FUNC, false); /* cmp esi, E.func */
+	slow_if(e, &l, COND_NE);
+	compare_number(e, false, SHADOW_HOOKED, RCX, FLAGS);
+	slow_if(e, &l, COND_NE);
+	mem(e, true, 0x39, R10, RDX, OF_STATE(limit), false);
+	slow_if(e, &l, COND_NE);
+	compare_number(e, true, 1, RDX, OF_STATE(seen));
+	slow_if(e, &l, COND_NE);
+	load(e, RCX, RCX, RET);
+	store(e, RCX, RSP, OF_CALL(ret));
+	lea(e, RDX, RDX, OF_STATE(words));
+	store(e, RDX, RSP, OF_CALL(word));
+	hook_call(e, env, &l, OF_PLAIN(ret), OF_PLACE(account), (struct call_state){ .returning = true },
+		8, env->hook_returned);
 }
 
 uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
@@ -1063,12 +1217,18 @@ uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	range_end(&e);
 	range_begin(&e, &ranges[2], CIE_SHADOW);
 	common->hook_entry = here(&e);
-	stub_hook_entry(&e, env);
+	stub_hook_entry(&e, env, true);
+	common->hook_bare = here(&e);
+	stub_hook_entry(&e, env, false);
+	common->hook_any = here(&e);
+	stub_hook_any(&e, env);
+	range_end(&e);
+	range_begin(&e, &ranges[3], CIE_SHADOW);
 	common->hook_exit = here(&e);
 	stub_hook_exit(&e, env);
 	range_end(&e);
 	common->size = here(&e);
-	return 3;
+	return 4;
 }
 
 int x86_patch(const struct isa_emit *in, struct isa_patch patches[2])

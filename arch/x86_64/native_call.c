@@ -146,15 +146,21 @@ static uint8_t *x87_of(struct ftr_call *call)
 	return call->spill;
 }
 
+/* Where a general register is: not in call->regs, but where the detour keeps it anyway. */
+static uint64_t *saved(const struct ftr_call *call, int where)
+{
+	return (uint64_t *)(call->frame.slot + (uint64_t)(int64_t)where);
+}
+
 void *arch_call_argument(struct ftr_call *call, struct isa_place place)
 {
 	uint8_t *above = (uint8_t *)call->frame.slot + 8;
+	int where = X86_SAVE_RDI + 8 * place.index;
 
 	switch (place.kind) {
 	case PLACE_GENERAL:
-		if (call->state.returning && place.index == X86_CALL_RDX)
-			return &call->regs[X86_CALL_RESULT + 1];
-		return &call->regs[place.index];
+		return saved(call, call->state.returning && where == X86_SAVE_RDX ? X86_SAVE_RESULT2
+										  : where);
 	case PLACE_VECTOR:
 		return vectors_of(call) + FX_VECTORS + place.index * 16;
 	case PLACE_STACK:
@@ -170,7 +176,7 @@ void *arch_call_result(struct ftr_call *call, struct isa_place place)
 
 	switch (place.kind) {
 	case PLACE_GENERAL:
-		return answer ? call->result.general : &call->regs[X86_CALL_RESULT];
+		return answer ? call->result.general : saved(call, X86_SAVE_RAX);
 	case PLACE_VECTOR:
 		return answer ? call->result.vectors : vectors_of(call) + FX_VECTORS;
 	case PLACE_EXTENDED:
@@ -178,8 +184,8 @@ void *arch_call_result(struct ftr_call *call, struct isa_place place)
 		return answer ? call->result.extended : x87_of(call) + FX_STACK;
 	case PLACE_MEMORY:
 		if (answer)
-			call->result.general[0] = call->regs[X86_CALL_RDI];
-		return (void *)(answer ? call->regs[X86_CALL_RDI] : call->regs[X86_CALL_RESULT]);
+			call->result.general[0] = *saved(call, X86_SAVE_RDI);
+		return (void *)*saved(call, answer ? X86_SAVE_RDI : X86_SAVE_RAX);
 	default:
 		return NULL;
 	}
@@ -205,16 +211,14 @@ static void answer(struct ftr_call *call)
 	memcpy(vectors_of(call) + FX_VECTORS, call->result.vectors, 16);
 	if (call->result.has_extended)
 		push_x87(x87_of(call), call->result.extended);
-	call->regs[X86_CALL_RESULT] = call->result.general[0];
-	call->regs[X86_CALL_RESULT + 1] = call->result.general[1];
+	*saved(call, X86_SAVE_RAX) = call->result.general[0];
+	*saved(call, X86_SAVE_RESULT2) = call->result.general[1];
 }
 
 void arch_call_finish(struct ftr_call *call, bool skip)
 {
 	if (skip)
 		answer(call);
-	if (skip || call->state.owed) /* the frame is one of an entry */
-		call->regs[X86_CALL_RDX] = call->regs[X86_CALL_RESULT + 1];
 	if (call->state.spilled & SPILLED_ALL)
 		load_all(call->spill);
 	else if (call->state.spilled)
@@ -223,5 +227,5 @@ void arch_call_finish(struct ftr_call *call, bool skip)
 
 void arch_call_owed(struct ftr_call *call)
 {
-	call->regs[X86_CALL_RESULT + 1] = call->regs[X86_CALL_RDX];
+	(void)call; /* the return point has kept results as at any return */
 }

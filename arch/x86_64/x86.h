@@ -6,8 +6,8 @@
 #include "../arch.h"
 
 #define X86_JUMP_SIZE  5 /* e9 rel32 */
-/* mov rax, -16(rsp) with a four-byte displacement: how every return point begins, see emit.c */
-#define X86_RETURN_MARK 0xfffffff024848948ull
+/* mov rax, -40(rsp) with a four-byte displacement: how every return point begins, see emit.c */
+#define X86_RETURN_MARK 0xffffffd824848948ull
 
 #define X86_WINDOW_MAX 24 /* the longest window: 4 one-byte instructions and one of 15 bytes */
 
@@ -16,21 +16,26 @@
 #define X86_SAVED_RDI 1
 #define X86_SAVED_R8  2
 #define X86_SAVED_R9  3
-/* Where D keeps rdx, relative to the stack slot of the return address. */
-#define X86_SAVE_RCX (-16)
-#define X86_SAVE_RDX (-24)
 
-/* Indexes of registers in struct ftr_call. Integer arguments come first, in order. */
+/*
+ * Where detours and their stubs keep registers, relative to the stack slot of the return address, and
+ * where handlers find those of their call: arguments in order, and results.
+ */
 enum {
-	X86_CALL_RDI,
-	X86_CALL_RSI,
-	X86_CALL_RDX,
-	X86_CALL_RCX,
-	X86_CALL_R8,
-	X86_CALL_R9,
-	X86_CALL_RESULT, /* rax, and rdx at a return */
-	X86_CALL_R10 = X86_CALL_RESULT + 2,
-	X86_CALL_R11,
+	X86_SAVE_R11 = -8,
+	X86_SAVE_R10 = -16,
+	X86_SAVE_RESULT2 = -24, /* rdx at a return */
+	X86_SAVE_RAX = -32,
+	X86_SAVE_R9 = -40,
+	X86_SAVE_R8 = -48,
+	X86_SAVE_RCX = -56,
+	X86_SAVE_RDX = -64, /* at an entry */
+	X86_SAVE_RSI = -72,
+	X86_SAVE_RDI = -80,
+	X86_SAVE_RBX = -88,
+	X86_SAVE_CONDITIONS = -96, /* lahf and seto */
+	X86_SAVE_FLAGS = -104,	   /* for DF */
+	X86_SAVE_END = X86_SAVE_FLAGS
 };
 
 /* Where each displaced instruction went. */

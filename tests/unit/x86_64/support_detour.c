@@ -228,9 +228,8 @@ void begin(enum detour_mode mode)
 		.tls_mirror = tls(&shadow_words.mirror), .tls_records = tls(&shadow_words.records),
 		.tls_current = tls(&shadow_words.current), .slow_entry = (uint64_t)slow_entry,
 		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
-		.slow_release = (uint64_t)shadow_slow_release,
-		.hook_entered = (uint64_t)hook_entered,
-		.hook_returned = (uint64_t)hook_returned };
+		.slow_release = (uint64_t)shadow_slow_release };
+	hook_set_env(&env);
 	x86_emit_common(&env, (uint64_t)area + COMMON, area + COMMON, &common, common_ranges);
 	cr_assert_leq(common.size, isa_x86_64.common_max);
 	shadow_add_image((uint64_t)area + DETOUR, (uint64_t)area + AREA,
