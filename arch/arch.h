@@ -162,6 +162,13 @@ struct shadow_entry {
 	uint64_t link;	 /* in the overflow: the next in its chain */
 };
 #define SHADOW_HOOKED	  32 /* in its flags: it has a hook_state */
+/*
+ * In `flags`: the entry was made by a function that another one has jumped to. The other's return point
+ * is passed on the way to the body, as if it had returned: each call that a detour makes is followed by a return to
+ * it, as the processor expects. That is where the flag goes.
+ */
+#define SHADOW_TAIL	  256
+#define SHADOW_NO_TAIL	  512 /* the function's return point is no such way: handlers are called there */
 #define SHADOW_SLOT_MAX	  INT64_MAX /* above every slot, in signed comparison too */
 #define SHADOW_COUNT_SIZE 32
 #define SHADOW_TIMED_SIZE 64
@@ -198,7 +205,7 @@ struct detour_info {
 	int32_t bypass; /* run the body without a shadow entry */
 	int32_t leave;	/* return to the caller; 0: entry only */
 	uint32_t watch; /* 0, or which of the functions that the tracer itself wants to see */
-	uint32_t spare;
+	uint32_t tails; /* SHADOW_TAIL may be used, for jumps to the function and from it */
 	uint64_t point; /* struct hook_point, of a hooked function; else 0. Begins with a hook_plain */
 };
 
@@ -251,7 +258,7 @@ struct slow_frame {
 	uint64_t slot;
 	const struct detour_info *info; /* NULL in slow_unwind */
 	struct shadow_entry *entry;	/* between slow_exit or slow_unwind and slow_release; */
-	uint64_t key;			/* its slot */
+	uint64_t key;			/* its slot. Entry: out, 1: a return point will not be returned to */
 	uint64_t ret;			/* entry: the return address; exit, unwind: out, the real one */
 	uint64_t go;			/* out: where to go on */
 	/* the port's saved registers follow */
@@ -352,6 +359,7 @@ struct isa_common {
 	uint32_t slow_entry, slow_exit, pad, personality;
 	uint32_t hook_entry, hook_exit; /* stubs; 0: the port has none */
 	uint32_t hook_bare, hook_any; /* more of them, the port's own */
+	uint32_t end; /* a word for the address of the end of the image's code; 0: the port needs none */
 };
 
 #define ISA_CFI_MAX 512
@@ -577,6 +585,9 @@ void arch_signal_return(void);
 
 /* Integer argument 0 to 5 of the call that a slow_frame was made for. */
 uint64_t arch_argument(const struct slow_frame *frame, unsigned n);
+
+/* The function that was jumped to, in the slow_exit of a SHADOW_TAIL call; ports without them: NULL. */
+const struct detour_info *arch_jumped_to(const struct slow_frame *frame);
 
 /* Do this CPU's detours call handlers? The functions below are not called else. */
 extern const bool arch_calls_handlers;

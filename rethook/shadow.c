@@ -436,7 +436,7 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 	__atomic_store_n(&e->owner, (uint64_t)shadow_records_of(t), __ATOMIC_RELEASE);
 	e->ret = f->ret;
 	e->func = owed ? ~f->info->id : f->info->id;
-	e->flags = owed ? SHADOW_OWED : 0;
+	e->flags = (owed ? SHADOW_OWED : 0) | (f->info->tails ? 0 : SHADOW_NO_TAIL);
 	if (times) {
 		e->parent = (uint64_t)shadow_words.current;
 		e->child = 0;
@@ -490,6 +490,7 @@ static void tail_call(struct shadow_thread *t, struct slow_frame *f)
 	else if (e->flags & FLAG_CLOSED)
 		reopen(e, RETURNED);
 	f->ret = e->ret;
+	f->key = 1;
 	if (arch_slot_in_memory)
 		*(uint64_t *)f->slot = f->ret; /* until the call of the body: for unwinders */
 	if (owner != t)
@@ -651,6 +652,7 @@ void shadow_slow_entry(struct slow_frame *f)
 	struct shadow_entry *e;
 
 	f->go = place(f->info, f->info->bypass);
+	f->key = 0;
 	if (f->info->watch)
 		shadow_hooks.watch(f);
 	t = shadow_self();
@@ -752,8 +754,27 @@ static struct shadow_thread *leave(struct slow_frame *f, enum outcome outcome)
 	return t;
 }
 
+/* Is this no return, but the way to the body of a function that was jumped to? */
+static bool passes_on(struct slow_frame *f)
+{
+	struct shadow_thread *t = shadow_self();
+	struct shadow_entry *e = t ? mirror_find(&t->node, f->slot) : NULL;
+	const struct detour_info *next;
+
+	if (!e || !(e->flags & SHADOW_TAIL))
+		return false;
+	__atomic_fetch_and(&e->flags, ~SHADOW_TAIL, __ATOMIC_RELAXED);
+	next = arch_jumped_to(f);
+	f->entry = NULL;
+	f->ret = e->ret;
+	f->go = place(next, next->resume);
+	return true;
+}
+
 void shadow_slow_exit(struct slow_frame *f)
 {
+	if (passes_on(f))
+		return;
 	leave(f, RETURNED);
 	f->go = place(f->info, f->info->leave);
 	if (f->entry && f->entry->flags & SHADOW_OWED)

@@ -34,6 +34,7 @@ enum reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11 };
 	((int)((id) * FUNC_RECORD_SIZE + offsetof(struct func_record, field)))
 #define FRAME_SLOT  ((int)offsetof(struct slow_frame, slot))
 #define FRAME_INFO  ((int)offsetof(struct slow_frame, info))
+#define FRAME_KEY   ((int)offsetof(struct slow_frame, key))
 #define FRAME_RET   ((int)offsetof(struct slow_frame, ret))
 #define FRAME_GO    ((int)offsetof(struct slow_frame, go))
 #define FRAME_REGS  ((int)sizeof(struct slow_frame))
@@ -204,6 +205,7 @@ static void near_here(struct emitter *e, uint8_t *after)
 #define COND_E	4  /* equal, zero */
 #define COND_NE 5
 #define COND_BE 6
+#define JE_SHORT  0x74
 #define JAE_SHORT 0x73
 #define JG_SHORT  0x7f
 
@@ -434,6 +436,18 @@ static bool is_timed(const struct isa_emit *in)
 	return in->env->mode != MODE_COUNT && is_counted(in);
 }
 
+/* Is there a shadow entry for its calls? */
+static bool has_return(const struct isa_emit *in)
+{
+	return !in->site->entry_only && (is_counted(in) || in->hook_return);
+}
+
+/* Is its return point the common one, and its entry? See SHADOW_TAIL. */
+static bool may_tail(const struct isa_emit *in)
+{
+	return has_return(in) && is_counted(in) && !in->watch && !in->point && !in->hook_return;
+}
+
 static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
 	const struct isa_env *env = in->env;
@@ -463,6 +477,10 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	store(e, RAX, RCX, RET);
 	mem(e, true, 0xc7, 0, RCX, FUNC, false); /* mov $id, E.func; E.flags = 0 */
 	word32(e, in->id);
+	if (!may_tail(in)) {
+		mem(e, false, 0xc7, 0, RCX, FLAGS, false); /* mov $SHADOW_NO_TAIL, E.flags */
+		word32(e, SHADOW_NO_TAIL);
+	}
 	if (times) {
 		increment(e, RDX, RECORD(in->id, depth));
 		increment(e, RDX, RECORD(in->id, calls));
@@ -630,12 +648,6 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 	increment(e, RDX, RECORD(in->id, calls));
 }
 
-/* Is there a shadow entry for its calls? */
-static bool has_return(const struct isa_emit *in)
-{
-	return !in->site->entry_only && (is_counted(in) || in->hook_return);
-}
-
 /* Restore what D saved and run the body in the caller's frame. */
 static void emit_bypass(struct emitter *e, const struct isa_emit *in, struct labels *l,
 	uint8_t **to_body)
@@ -780,6 +792,7 @@ static void emit_info(struct emitter *e, const struct isa_emit *in, struct label
 	info.resume = relative(e, l->resume);
 	info.bypass = relative(e, l->bypass);
 	info.leave = relative(e, l->leave);
+	info.tails = may_tail(in);
 	places = (struct hook_places){ .run = relative(e, l->run), .pass = relative(e, l->pass),
 		.skip = relative(e, l->skip), .account = relative(e, l->account),
 		.owed = relative(e, l->owed), .drop = relative(e, l->drop) };
@@ -901,10 +914,211 @@ static void stub_go(struct emitter *e, unsigned cfa)
 	CODE(e, "\x3e\xff\xe0"); /* notrack jmp *rax */
 }
 
-static void stub_entry(struct emitter *e, const struct isa_env *env)
+/* Where stub_tail() and stub_passed() keep things, besides what D and T do. */
+#define TAIL_RETURN X86_SAVE_R8 /* the return point of the function that has jumped */
+#define TAIL_NOW    X86_SAVE_R9
+#define EXIT_INFO   X86_SAVE_R11
+
+#define INFO_ID	   ((int)offsetof(struct detour_info, id))
+#define INFO_RESUME ((int)offsetof(struct detour_info, resume))
+#define INFO_TAILS ((int)offsetof(struct detour_info, tails))
+#define COND_B	2
+#define COND_AE 3
+#define RECORD_SHIFT 6
+_Static_assert(FUNC_RECORD_SIZE == 1 << RECORD_SHIFT, "function record size");
+_Static_assert(offsetof(struct shadow_entry, flags) == offsetof(struct shadow_entry, func) + 4
+		&& INFO_ID == 0, "func and flags are one word");
+
+/* rdx += eax records */
+static void add_records(struct emitter *e)
+{
+	CODE(e, "\x48\xc1\xe0");
+	byte(e, RECORD_SHIFT); /* shl $n, rax */
+	CODE(e, "\x48\x01\xc2"); /* add rax, rdx */
+}
+
+/* Pending slow jumps arrive here. */
+static void all_here(struct emitter *e, struct labels *l)
+{
+	while (l->nslow)
+		near_here(e, l->to_slow[--l->nslow]);
+}
+
+/* rcx = E, rdx = records, rax = info: is E the entry of a function that has just jumped to this one, both
+ * of the common kind? rsi = its return point then; else slow. Changes rax. */
+static void if_tail(struct emitter *e, const struct isa_env *env, struct labels *l, uint64_t first,
+	uint64_t end_word)
+{
+	mem(e, true, 0x39, RSP, RCX, SLOT, false); /* cmp rsp, E.slot */
+	slow_if(e, l, COND_NE);
+	mem(e, true, 0x39, RDX, RCX, OWNER, false);
+	slow_if(e, l, COND_NE);
+	mem(e, false, 0x83, 7, RCX, FLAGS, false); /* cmp $0, E.flags */
+	byte(e, 0);
+	slow_if(e, l, COND_NE);
+	mem(e, false, 0x81, 7, RCX, FUNC, false); /* cmp $ID_NONE, E.func */
+	word32(e, ID_NONE);
+	slow_if(e, l, COND_E);
+	load(e, RAX, RSP, X86_JUMPED_TO);
+	mem(e, false, 0x8b, RAX, RAX, INFO_ID, false);
+	mem(e, false, 0x39, RAX, RCX, FUNC, false); /* cmp eax, E.func: T would take it for its own */
+	slow_if(e, l, COND_E);
+	if (env->mode != MODE_COUNT) {
+		thread_var(e, 0x39, RCX, env->tls_current);
+		slow_if(e, l, COND_NE);
+	}
+	load(e, RSI, RSP, 0);
+	CODE(e, "\x48\x8d\x05"); /* lea first(%rip), rax */
+	word32(e, (uint32_t)(first - (e->at + here(e) + 4)));
+	CODE(e, "\x48\x39\xc6"); /* cmp rax, rsi */
+	slow_if(e, l, COND_B);
+	CODE(e, "\x48\x3b\x35"); /* cmp end(%rip), rsi */
+	word32(e, (uint32_t)(end_word - (e->at + here(e) + 4)));
+	slow_if(e, l, COND_AE);
+}
+
+/* The function of E has jumped away and counts as returned. rcx = E, rdx = records. */
+static void jumped_away(struct emitter *e, const struct isa_env *env)
+{
+	if (env->mode != MODE_COUNT) {
+		store(e, RDI, RSP, X86_SAVE_RDI);
+		move(e, RDI, RDX);
+		read_clock(e);
+		store(e, RAX, RSP, TAIL_NOW);
+		move(e, RSI, RAX);
+		move(e, RDX, RDI);
+	}
+	mem(e, false, 0x8b, RAX, RCX, FUNC, false);
+	add_records(e);
+	if (env->mode != MODE_COUNT)
+		emit_times(e, env, 0);
+	load(e, RAX, RCX, RET);
+	store(e, RAX, RSP, 0); /* for unwinders, while E is not valid */
+	zero(e, RCX, SLOT);
+	increment(e, RDX, RECORD(0, returned));
+}
+
+/* E becomes that of the function that was jumped to. */
+static void jumped_here(struct emitter *e, const struct isa_env *env)
+{
+	bool times = env->mode != MODE_COUNT;
+
+	load(e, RAX, RSP, X86_JUMPED_TO);
+	mem(e, false, 0x8b, RAX, RAX, INFO_ID, false);
+	CODE(e, "\x48\x0f\xba\xe8\x28"); /* bts $40, rax: SHADOW_TAIL */
+	store(e, RAX, RCX, FUNC);
+	load(e, RDX, RCX, OWNER);
+	CODE(e, "\x89\xc0"); /* mov eax, eax */
+	add_records(e);
+	if (times) {
+		increment(e, RDX, RECORD(0, depth));
+		zero(e, RCX, CHILD);
+		load(e, RAX, RSP, TAIL_NOW);
+		store(e, RAX, RCX, START);
+	}
+	increment(e, RDX, RECORD(0, calls));
+	store(e, RSP, RCX, SLOT);
+	if (times) {
+		thread_var(e, 0x89, RCX, env->tls_current);
+		load(e, RDI, RSP, X86_SAVE_RDI);
+	}
+}
+_Static_assert(SHADOW_TAIL == 1 << (40 - 32), "the bit that jumped_here() sets");
+
+/*
+ * A tail call, the common case of what slow_entry is for: the other function's T has not been returned to
+ * and never would be, which the processor's predictor of returns and its shadow stack do not expect. So it
+ * is returned to now, with all registers as they are, and stub_passed() goes on from there.
+ */
+static void stub_tail(struct emitter *e, const struct isa_env *env, uint64_t first, uint64_t end_word)
+{
+	struct labels l = { 0 };
+	uint8_t *no;
+
+	store(e, RSI, RSP, X86_SAVE_RSI);
+	store(e, RAX, RSP, X86_JUMPED_TO);
+	mem(e, false, 0x83, 7, RAX, INFO_TAILS, false); /* cmp $0, info.tails */
+	byte(e, 0);
+	no = jump_near(e, COND_E);
+	load_records(e, &l, env);
+	load_entry(e, env, 0);
+	if_tail(e, env, &l, first, end_word);
+	store(e, RSI, RSP, TAIL_RETURN);
+	jumped_away(e, env);
+	jumped_here(e, env);
+	load(e, RSI, RSP, TAIL_RETURN);
+	store(e, RSI, RSP, 0);
+	load(e, RSI, RSP, X86_SAVE_RSI);
+	restore_flags(e, 0);
+	load(e, RAX, RSP, X86_SAVE_RAX);
+	load(e, RCX, RSP, X86_SAVE_RCX);
+	load(e, RDX, RSP, X86_SAVE_RDX);
+	byte(e, 0xc3); /* ret */
+	all_here(e, &l);
+	near_here(e, no);
+	load(e, RSI, RSP, X86_SAVE_RSI);
+	load(e, RAX, RSP, X86_JUMPED_TO);
+}
+
+/* T of a function that has jumped away has been returned to by stub_tail(): go on to the body. */
+static void stub_passed(struct emitter *e, const struct isa_env *env)
+{
+	struct labels l = { 0 };
+
+	store(e, RAX, RSP, EXIT_INFO - 8);
+	load(e, RDX, RSP, X86_SAVE_RESULT2 - 8);
+	store(e, RDX, RSP, X86_SAVE_RDX - 8); /* where D has it */
+	load_records(e, &l, env);
+	load_entry(e, env, -8);
+	mem(e, true, 0x39, RDX, RCX, OWNER, false);
+	slow_if(e, &l, COND_NE);
+	lea(e, RDX, RSP, -8);
+	mem(e, true, 0x39, RDX, RCX, SLOT, false);
+	slow_if(e, &l, COND_NE);
+	mem(e, false, 0x81, 7, RCX, FLAGS, false); /* cmp $SHADOW_TAIL, E.flags */
+	word32(e, SHADOW_TAIL);
+	slow_if(e, &l, COND_NE);
+	mem(e, false, 0xc7, 0, RCX, FLAGS, false); /* mov $0, E.flags */
+	word32(e, 0);
+	load(e, RDX, RCX, RET);
+	store(e, RDX, RSP, -8);
+	lea(e, RSP, RSP, -8);
+	row_cfa(e, 8);
+	row_in_slot(e);
+	if (env->mode != MODE_COUNT)
+		load(e, RSI, RSP, X86_SAVE_RSI);
+	load(e, RCX, RSP, X86_JUMPED_TO);
+	mem(e, true, 0x63, RAX, RCX, INFO_RESUME, false); /* movslq */
+	CODE(e, "\x48\x01\xc8\x3e\xff\xe0"); /* add rcx, rax; notrack jmp *rax */
+	row_in_shadow(e);
+	all_here(e, &l);
+	load(e, RAX, RSP, EXIT_INFO - 8);
+	if (env->mode != MODE_COUNT)
+		load(e, RSI, RSP, X86_SAVE_RSI - 8); /* for passes_on(); a return takes it once more */
+}
+
+/* A tail call that was not stub_tail()'s: take the return point from the processor's shadow stack, if it is in
+ * use (SDM volume 1, chapter 17). */
+static void drop_return(struct emitter *e)
+{
+	uint8_t *none, *off;
+
+	mem(e, true, 0x83, 7, RSP, FRAME_KEY, false); /* cmp $0, frame.key */
+	byte(e, 0);
+	none = jump_short(e, JE_SHORT);
+	CODE(e, "\x31\xc9\xf3\x48\x0f\x1e\xc9"); /* xor ecx, ecx; rdsspq rcx */
+	test(e, RCX);
+	off = jump_short(e, JE_SHORT);
+	CODE(e, "\xb9\x01\x00\x00\x00\xf3\x48\x0f\xae\xe9"); /* mov $1, ecx; incsspq rcx */
+	short_here(e, none);
+	short_here(e, off);
+}
+
+static void stub_entry(struct emitter *e, const struct isa_env *env, uint64_t first, uint64_t end_word)
 {
 	row_cfa(e, 8);
 	row_in_slot(e);
+	stub_tail(e, env, first, end_word);
 	lea(e, RSP, RSP, -FRAME_SIZE);
 	row_cfa(e, FRAME_SIZE + 8);
 	store(e, RAX, RSP, FRAME_INFO);
@@ -912,6 +1126,7 @@ static void stub_entry(struct emitter *e, const struct isa_env *env)
 	load(e, RDI, RSP, FRAME_SIZE);
 	store(e, RDI, RSP, FRAME_RET);
 	stub_call(e, env->slow_entry);
+	drop_return(e);
 	stub_go(e, FRAME_SIZE + 8);
 }
 
@@ -927,6 +1142,7 @@ static void stub_put_back(struct emitter *e, const struct isa_env *env)
 static void stub_exit(struct emitter *e, const struct isa_env *env)
 {
 	row_in_shadow(e);
+	stub_passed(e, env);
 	lea(e, RSP, RSP, -FRAME_SIZE - 8);
 	row_cfa(e, FRAME_SIZE + 8);
 	store(e, RAX, RSP, FRAME_INFO);
@@ -1201,6 +1417,8 @@ uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	common->base = at;
 	/* Not reached by a call: keep `return address - 1` look-ups off the first stub. */
 	CODE(&e, "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc");
+	common->end = here(&e);
+	word64(&e, at); /* image_finish() stores the end here: until then no address is below */
 	range_begin(&e, &ranges[0], CIE_PLAIN);
 	common->personality = here(&e);
 	CODE(&e, "\xf3\x0f\x1e\xfa\x48\xb8"); /* endbr64; mov target, rax */
@@ -1209,7 +1427,7 @@ uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	range_end(&e);
 	range_begin(&e, &ranges[1], CIE_SHADOW);
 	common->slow_entry = here(&e);
-	stub_entry(&e, env);
+	stub_entry(&e, env, at, at + common->end);
 	common->slow_exit = here(&e);
 	stub_exit(&e, env);
 	common->pad = here(&e);

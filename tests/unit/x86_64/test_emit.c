@@ -170,16 +170,22 @@ Test(emit, the_slow_exit_with_times_changes_nothing)
 	wiped_inside(MODE_PROFILE);
 }
 
-/* Two detours: the first function jumps to the second, whose detour finds a return point. */
-static void tail_called(enum detour_mode mode)
+/*
+ * Two detours: the first function jumps to the second, whose detour finds a return point. @one_image:
+ * as far as it can tell they are of one.
+ */
+static void tail_called(enum detour_mode mode, bool one_image)
 {
 	static const struct row jumps = { "jmp", CODE("\xe9\xfb\x08\x00\x00"), SITE_ONE, 0, 5,
 		true };
 	struct traced first, second;
 	struct isa_patch patches[2];
-	struct cpu before, plain, traced;
+	struct cpu before[ROUNDS], plain[ROUNDS], traced;
+	uint64_t end;
 
 	begin(mode);
+	end = one_image ? (uint64_t)area + AREA : (uint64_t)area;
+	memcpy(area + COMMON + common.end, &end, sizeof(end));
 	place(&first, &jumps, 1);
 	emit(&first, jumps.name);
 	second = first;
@@ -193,18 +199,22 @@ static void tail_called(enum detour_mode mode)
 	second.in.module = &second.module;
 	second.in.at = first.in.at + 0x1000;
 	second.in.id = 2;
-	randomize(&before);
-	plain = before;
-	run_cpu(&plain, first.start);
+	for (int round = 0; round < ROUNDS; round++) {
+		randomize(&before[round]);
+		plain[round] = before[round];
+		run_cpu(&plain[round], first.start);
+	}
 	cr_assert_eq(x86_emit(&second.in, area + DETOUR + 0x1000, &second.detour), 0);
 	cr_assert_eq(x86_patch(&second.in, patches), 1);
 	memcpy((void *)patches[0].addr, patches[0].bytes, patches[0].len);
 	patch(&first, jumps.name);
 	for (int round = 0; round < ROUNDS; round++) {
-		traced = before;
+		traced = before[round];
 		run_cpu(&traced, first.start);
-		same("a tail call", "traced", &plain, &traced);
+		same("a tail call", "traced", &plain[round], &traced);
 	}
+	cr_assert_eq(slow_exits, 0);
+	cr_assert_eq(slow_entries, one_image ? 1 : ROUNDS + 1, "the first call is slow");
 	for (int id = 1; id <= 2; id++) {
 		cr_assert_eq(records[0][id].calls, ROUNDS, "%d", id);
 		cr_assert_eq(records[0][id].returned, ROUNDS, "%d", id);
@@ -214,12 +224,22 @@ static void tail_called(enum detour_mode mode)
 
 Test(emit, a_tail_call_ends_the_caller)
 {
-	tail_called(MODE_COUNT);
+	tail_called(MODE_COUNT, true);
 }
 
 Test(emit, a_tail_call_ends_the_caller_with_times)
 {
-	tail_called(MODE_PROFILE);
+	tail_called(MODE_PROFILE, true);
+}
+
+Test(emit, a_tail_call_from_another_image_ends_the_caller)
+{
+	tail_called(MODE_COUNT, false);
+}
+
+Test(emit, a_tail_call_from_another_image_ends_the_caller_with_times)
+{
+	tail_called(MODE_PROFILE, false);
 }
 
 /* ---- what is written, and what is refused ---- */
