@@ -143,6 +143,8 @@ static const struct image_features *image_features_of(const struct isa *isa)
 
 static int image_map(struct image_buffer *buffer, size_t size)
 {
+	bool large = size >= IMAGE_HUGE;
+
 	size = image_up(size, IMAGE_HUGE);
 	buffer->bytes = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -151,8 +153,9 @@ static int image_map(struct image_buffer *buffer, size_t size)
 		return -ENOMEM;
 	}
 	buffer->room = size;
-	/* Page faults are most of the cost of a large image. */
-	sys_call(SYS_madvise, buffer->bytes, size, MADV_HUGEPAGE);
+	/* Page faults are most of the cost of a large image, and huge pages that of a small one. */
+	if (large)
+		sys_call(SYS_madvise, buffer->bytes, size, MADV_HUGEPAGE);
 	return 0;
 }
 
