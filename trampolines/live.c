@@ -39,7 +39,7 @@
 #define MEMBARRIER_REGISTER_SYNC_CORE (1 << 6)
 
 #define LIVE_PAGE (1u << 16) /* a multiple of every page size */
-#define TRIES_MAX 50
+#define TRIES_MAX 100
 #define WAIT_US	  2000 /* how long a thread sleeps at a breakpoint before it tries again */
 #define PAUSE_US  200  /* between tries, times their number */
 
@@ -58,7 +58,9 @@ struct live_wiped {
 	uint32_t pid; /* whose the page is; 0: a fork has wiped it */
 	uint32_t lock; /* 0; 1: held; 2: held, others wait */
 	uint32_t readers; /* of live.table, in SIGTRAP handlers */
+	struct threads_sleeper sleepers[THREADS_SLEEPERS];
 };
+_Static_assert(sizeof(struct live_wiped) <= LIVE_PAGE, "it fits");
 
 static struct {
 	struct live_wiped *wiped;
@@ -83,8 +85,10 @@ static int live_prepare(void)
 		sys_munmap(w, LIVE_PAGE);
 		return -EPERM;
 	}
-	if (!__atomic_compare_exchange_n(
+	if (__atomic_compare_exchange_n(
 		    &live.wiped, &none, w, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		threads_sleepers = w->sleepers;
+	else
 		sys_munmap(w, LIVE_PAGE);
 	return 0;
 }

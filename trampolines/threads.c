@@ -10,6 +10,9 @@
  * another SIGTRAP is pending raises none of its own, and its thread goes on behind the breakpoint.
  * The handler stays, as the signal may arrive late; libc's own are passed on.
  *
+ * A thread that sleeps in a handler of ours says so itself, in a table, and may be believed until it
+ * runs again: it need not wait for a processor to be told from one that is anywhere.
+ *
  * A sleeping thread is asked only if it must not go on. The system call that this ends with EINTR is
  * made again when the thread is let go, as if nothing had happened, but for a relative timeout,
  * which starts anew.
@@ -26,9 +29,10 @@
 #include <linux/futex.h>
 
 #define PASSES_MAX 256
-#define LOOKS_MAX  1000 /* at a thread that runs; */
-#define LOOKS_FREE 5   /* before it is asked */
-#define LOOK_US	   50
+#define LOOKS_MAX   1000 /* at a thread that runs; */
+#define LOOKS_FREE  9	 /* before it is asked; */
+#define LOOKS_QUICK 5	 /* without waiting: it may run into a breakpoint any moment */
+#define LOOK_US	    50
 
 #define TEXT_ROOM  (1u << 16)
 #define LINE_ROOM  256
@@ -38,10 +42,57 @@
 
 /* ---- sleeping ---- */
 
+struct threads_sleeper *threads_sleepers;
+
+#define SLEEPER_TRIES 8
+
 static const char in_handler; /* its address marks a futex call from a handler of ours */
 
+static struct threads_sleeper *sleeper_at(uint32_t tid, unsigned i)
+{
+	return &threads_sleepers[(tid + i) % THREADS_SLEEPERS];
+}
+
+/* NULL: there is no room. */
+static struct threads_sleeper *sleeper_add(const void *context)
+{
+	uint32_t tid = (uint32_t)sys_gettid();
+
+	for (unsigned i = 0; threads_sleepers && i < SLEEPER_TRIES; i++) {
+		struct threads_sleeper *s = sleeper_at(tid, i);
+		uint32_t none = 0;
+
+		if (!__atomic_compare_exchange_n(
+			    &s->tid, &none, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&s->context, (uint64_t)context, __ATOMIC_RELEASE);
+		return s;
+	}
+	return NULL;
+}
+
+static void sleeper_remove(struct threads_sleeper *s)
+{
+	if (!s)
+		return;
+	__atomic_store_n(&s->context, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->times, s->times + 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&s->tid, 0, __ATOMIC_RELEASE);
+}
+
+static const struct threads_sleeper *sleeper_find(uint32_t tid)
+{
+	for (unsigned i = 0; threads_sleepers && i < SLEEPER_TRIES; i++) {
+		const struct threads_sleeper *s = sleeper_at(tid, i);
+
+		if (__atomic_load_n(&s->tid, __ATOMIC_RELAXED) == tid)
+			return s;
+	}
+	return NULL;
+}
+
 /* FUTEX_WAIT does not look at its last two arguments. */
-void threads_sleep_in(const void *context, const uint32_t *word, uint32_t value,
+static void sleep_marked(const void *context, const uint32_t *word, uint32_t value,
 	unsigned microseconds)
 {
 	const struct {
@@ -52,9 +103,18 @@ void threads_sleep_in(const void *context, const uint32_t *word, uint32_t value,
 		context, context ? &in_handler : NULL);
 }
 
+void threads_sleep_in(const void *context, const uint32_t *word, uint32_t value,
+	unsigned microseconds)
+{
+	struct threads_sleeper *s = sleeper_add(context);
+
+	sleep_marked(context, word, value, microseconds);
+	sleeper_remove(s);
+}
+
 void threads_sleep(const uint32_t *word, uint32_t value, unsigned microseconds)
 {
-	threads_sleep_in(NULL, word, value, microseconds);
+	sleep_marked(NULL, word, value, microseconds);
 }
 
 void threads_wake(uint32_t *word)
@@ -237,7 +297,7 @@ static bool has_id(const int *ids, size_t n, int id)
 static int threads_grow(struct threads *t)
 {
 	size_t room = t->nroom ? 2 * t->nroom : 256;
-	int *ids = arena_alloc(t->arena, 2 * room * sizeof(*ids));
+	int *ids = arena_alloc(t->arena, 3 * room * sizeof(*ids));
 
 	if (!ids)
 		return -ENOMEM;
@@ -247,6 +307,7 @@ static int threads_grow(struct threads *t)
 		memcpy(ids + room, t->seen, t->nseen * sizeof(*ids));
 	t->listed = ids;
 	t->seen = ids + room;
+	t->fresh = ids + 2 * room;
 	t->nroom = room;
 	return 0;
 }
@@ -304,22 +365,22 @@ static bool seen_all(const struct threads *t)
 		&& !memcmp(t->listed, t->seen, t->nseen * sizeof(*t->seen));
 }
 
-static int look_at_new(struct threads *t, int (*look)(struct threads *, int))
+static void find_fresh(struct threads *t)
 {
-	int self = sys_gettid(), err = 0;
+	int self = sys_gettid();
 
-	for (size_t i = 0; i < t->nlisted && !err; i++)
+	t->nfresh = 0;
+	for (size_t i = 0; i < t->nlisted; i++)
 		if (t->listed[i] != self && !has_id(t->seen, t->nseen, t->listed[i]))
-			err = look(t, t->listed[i]);
-	return err;
+			t->fresh[t->nfresh++] = t->listed[i];
 }
 
 /*
- * Look at every thread, until that fails. While threads end, the kernel may leave others out of
+ * Have @look look at every thread, fresh ones together, until that fails. While threads end, the kernel may leave others out of
  * its listing; two listings in a row that are equal left none out: whoever was left out of the
  * first for the sake of a thread that ended would be new in the second, or that thread gone.
  */
-static int threads_each(struct threads *t, int (*look)(struct threads *, int))
+static int threads_each(struct threads *t, int (*look)(struct threads *))
 {
 	int err = threads_ready(t);
 
@@ -330,8 +391,10 @@ static int threads_each(struct threads *t, int (*look)(struct threads *, int))
 		err = threads_list(t);
 		if (!err && seen_all(t))
 			return 0;
-		if (!err)
-			err = look_at_new(t, look);
+		if (!err) {
+			find_fresh(t);
+			err = look(t);
+		}
 		seen = t->seen;
 		t->seen = t->listed;
 		t->nseen = t->nlisted;
@@ -373,7 +436,7 @@ static bool can_be_asked(const struct threads *t, uint64_t blocked)
 	return !t->strict && !(blocked & SIGNAL_BIT(SIGNAL_ASK));
 }
 
-static int look_deaf(struct threads *t, int tid)
+static int hold_if_deaf(struct threads *t, int tid)
 {
 	uint64_t blocked;
 	struct where w;
@@ -387,6 +450,15 @@ static int look_deaf(struct threads *t, int tid)
 	if (!err)
 		ask(t, tid, &w);
 	return err == -ESRCH ? 0 : err;
+}
+
+static int look_deaf(struct threads *t)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < t->nfresh && !err; i++)
+		err = hold_if_deaf(t, t->fresh[i]);
+	return err;
 }
 
 int threads_hold_deaf(struct threads *t)
@@ -553,25 +625,73 @@ static int judge(struct threads *t, int tid, struct where *w)
 	return is_inside || lends_its_memory(w) ? -EBUSY : 0;
 }
 
-static int look_where(struct threads *t, int tid)
+/* Judge a thread that is in a handler of ours. -EAGAIN: it is not, or has left meanwhile. */
+static int judge_sleeper(struct threads *t, int tid)
 {
-	int err = -EAGAIN;
+	const struct threads_sleeper *s = sleeper_find((uint32_t)tid);
+	uint64_t context = s ? __atomic_load_n(&s->context, __ATOMIC_ACQUIRE) : 0;
+	uint64_t words[ARCH_CONTEXT_SIZE / 8];
+	uint32_t times;
+	bool is_inside;
 
-	for (unsigned looks = 0; looks < LOOKS_MAX && err == -EAGAIN; looks++) {
-		struct where w;
-		uint64_t blocked;
+	if (!context)
+		return -EAGAIN;
+	times = __atomic_load_n(&s->times, __ATOMIC_ACQUIRE);
+	if (sys_call(SYS_pread64, t->mem, words, sizeof(words), context) != sizeof(words))
+		return -EAGAIN;
+	is_inside = may_be_inside(t, arch_pc(words), arch_sp(words));
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&s->context, __ATOMIC_RELAXED) != context
+		|| __atomic_load_n(&s->times, __ATOMIC_RELAXED) != times
+		|| __atomic_load_n(&s->tid, __ATOMIC_RELAXED) != (uint32_t)tid)
+		return -EAGAIN;
+	return is_inside ? -EBUSY : 0;
+}
 
-		err = where_is(tid, &w);
-		if (!err)
-			err = w.sleeps ? judge(t, tid, &w) : -EAGAIN;
-		if (err != -EAGAIN)
-			break;
-		if (looks == LOOKS_FREE && !threads_blocked(t, tid, &blocked)
-			&& can_be_asked(t, blocked))
-			ask(t, tid, &w);
-		threads_pause(LOOK_US);
+/* One look at thread @tid. -EAGAIN: it runs. */
+static int look_once(struct threads *t, int tid, bool asks)
+{
+	struct where w;
+	uint64_t blocked;
+	int err = judge_sleeper(t, tid);
+
+	if (err != -EAGAIN)
+		return err;
+	err = where_is(tid, &w);
+
+	if (!err)
+		err = w.sleeps ? judge(t, tid, &w) : -EAGAIN;
+	if (err == -EAGAIN && asks && !threads_blocked(t, tid, &blocked)
+		&& can_be_asked(t, blocked))
+		ask(t, tid, &w);
+	return err == -ESRCH ? 0 : err;
+}
+
+/* Those that run stay. */
+static int look_at_fresh(struct threads *t, bool asks)
+{
+	size_t n = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < t->nfresh && (!err || err == -EAGAIN); i++) {
+		err = look_once(t, t->fresh[i], asks);
+		if (err == -EAGAIN)
+			t->fresh[n++] = t->fresh[i];
 	}
-	return err == -ESRCH ? 0 : err == -EAGAIN ? -EBUSY : err;
+	t->nfresh = n;
+	return err == -EAGAIN ? 0 : err;
+}
+
+static int look_where(struct threads *t)
+{
+	int err = 0;
+
+	for (unsigned looks = 0; looks < LOOKS_MAX && t->nfresh && !err; looks++) {
+		if (looks >= LOOKS_QUICK)
+			threads_pause(LOOK_US);
+		err = look_at_fresh(t, looks == LOOKS_FREE);
+	}
+	return err ? err : t->nfresh ? -EBUSY : 0;
 }
 
 int threads_outside(struct threads *t)

@@ -32,7 +32,8 @@ struct threads {
 
 	struct maps maps;
 	int *listed, *seen; /* ids, sorted; room for nroom */
-	size_t nlisted, nseen, nroom;
+	int *fresh;	    /* the listed ones that were not seen, to be looked at */
+	size_t nlisted, nseen, nfresh, nroom;
 	char *text;	 /* of a file in /proc */
 	uint64_t *words; /* of a stack */
 	bool strict;	 /* a thread may make no system calls but read, write and exit */
@@ -70,9 +71,18 @@ void threads_sleep(const uint32_t *word, uint32_t value, unsigned microseconds);
 void threads_wake(uint32_t *word);
 
 /* The same in a signal handler, with its ucontext_t: threads_outside() judges the thread by what the
- * signal has interrupted. */
+ * signal has interrupted, from here until it has woken and runs again. */
 void threads_sleep_in(const void *context, const uint32_t *word, uint32_t value,
 	unsigned microseconds);
+
+/* Threads that are in threads_sleep_in(). In memory that a fork wipes; before the first of them. */
+#define THREADS_SLEEPERS 1024
+struct threads_sleeper {
+	uint32_t tid;	/* whose the element is; 0: nobody's */
+	uint32_t times; /* it has been left */
+	uint64_t context; /* 0: about to be one, or no longer */
+};
+extern struct threads_sleeper *threads_sleepers;
 void threads_pause(unsigned microseconds);
 
 #endif
