@@ -54,7 +54,7 @@ enum site_reason {
 	REASON_RETURNS_TWICE,	/* setjmp, vfork, getcontext and kin */
 	REASON_READS_RETURN,	/* uses its own return address other than by returning */
 	REASON_NO_RETURN,	/* has no return address (the program's first function) */
-	REASON_FOREIGN_STACK,	/* code of a runtime with stack rules of its own (Go, V8) */
+	REASON_FOREIGN_STACK,	/* code of a runtime with stack rules of its own */
 	REASON_WATCHED,		/* the tracer itself watches it (_exit, prctl ...) */
 	REASON_HIDDEN_UNWINDER, /* the module carries an unwinder that cannot be addressed */
 	REASON_COUNT

@@ -409,8 +409,6 @@ void plan_site(struct plan *plan, struct plan_function *f, const struct plan_set
 		site->reason = REASON_WATCHED;
 	else if (entry_only_reason(s->reason))
 		site->reason = s->reason;
-	else if (runtimes_reason(plan, s))
-		site->reason = (uint8_t)runtimes_reason(plan, s);
 	else if (site->entry_only)
 		return;
 	else if (plan->hides_unwinder)
@@ -442,7 +440,8 @@ static int open_module(struct plan *plan, const struct module *module,
 	*why = "no memory";
 	plan->code.isa = arch_isa;
 	plan->code.arena = arena;
-	return symbols_read(&plan->symbols, &plan->elf, arch_isa, arena);
+	err = symbols_read(&plan->symbols, &plan->elf, arch_isa, arena);
+	return err ? err : runtimes_mark(plan);
 }
 
 int plan_names(struct plan *plan, const struct module *module,

@@ -5,8 +5,9 @@
 
 #include "plan.h"
 
-/* Why @symbol must be entry only: REASON_FOREIGN_STACK or REASON_NONE. */
-enum site_reason runtimes_reason(const struct plan *plan, const struct symbol *symbol);
+/* Give the symbols of a module that must be entry only for a runtime's sake REASON_FOREIGN_STACK.
+ * 0 or -ENOMEM. */
+int runtimes_mark(struct plan *plan);
 
 /* Tell the runtime in the module where return addresses are kept, if it wants to know. Called
  * once the module's detours are loaded, before they can run. */

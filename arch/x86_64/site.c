@@ -195,10 +195,27 @@ static void probe_window(struct walk *walk, struct x86_func *state)
 		state->hop_len = 0;
 }
 
-static void probe_place(const struct code *code, struct walk *walk, struct x86_func *state)
+/*
+ * A nop alone before a long instruction is there so that something may go to the instruction: Go
+ * enters runtime.goexit at its second byte, as if the nop were a call that returns. Both ways come
+ * to a patch of the long one.
+ */
+static bool skips_nop(const struct code *code, size_t offset)
+{
+	struct insn insn;
+
+	return code->size > offset + 1 && code->bytes[offset] == 0x90 &&
+		decoder_read(code->bytes + offset + 1, code->size - offset - 1, &insn) &&
+		insn.len >= X86_JUMP_SIZE;
+}
+
+static void probe_place(const struct isa_func *func, const struct code *code, struct walk *walk,
+	struct x86_func *state)
 {
 	if (code->size >= sizeof(endbr64) && memcmp(code->bytes, endbr64, sizeof(endbr64)) == 0)
 		state->offset = sizeof(endbr64);
+	if (!func->inside && skips_nop(code, state->offset))
+		state->offset++;
 	walk_from(walk, code, state->offset);
 	if (is_restorer(code)) {
 		state->reason = REASON_SIGNAL_FRAME;
@@ -393,7 +410,7 @@ void x86_site_probe(const struct isa_module *module, size_t index)
 		state->reason = REASON_TOO_SHORT;
 		return;
 	}
-	probe_place(&code, &walk, state);
+	probe_place(func, &code, &walk, state);
 	if (needs_flags(module, func, &walk, state))
 		state->facts |= FACT_FLAGS_IN;
 	if (func->nrows == 0 && reads_return(&code))
