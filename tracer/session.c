@@ -5,6 +5,7 @@
 #include "record.h"
 #include "../trampolines/trap.h"
 #include "watch.h"
+#include "wiped.h"
 #include "../arch/sys.h"
 #include "../rethook/hook.h"
 #include "../rethook/mirror.h"
@@ -101,10 +102,18 @@ void session_set_env(void)
 	unwind_find = unwinders_find;
 }
 
+/* In the child, where the emulator has wiped nothing. */
+static void forked(void)
+{
+	record_wipe();
+	wiped_forked();
+	live_forked();
+}
+
 void session_start(void)
 {
 	if (session.settings.patch.avoid_mem && __register_atfork)
-		__register_atfork(NULL, NULL, record_wipe, NULL);
+		__register_atfork(NULL, NULL, forked, NULL);
 	session.ready = true;
 }
 

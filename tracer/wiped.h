@@ -12,4 +12,7 @@
 void *wiped_alloc(size_t size);
 void wiped_free(void *memory, size_t size);
 
+/* In a forked child of a system that accepts the request to no effect, as qemu-user does. */
+void wiped_forked(void);
+
 #endif

@@ -67,6 +67,7 @@ static struct {
 	struct live_table *table; /* NULL: nothing is being replaced */
 	uint32_t changes; /* of table; a futex */
 	bool strict;	  /* a thread of this process must not make system calls */
+	bool translated;  /* an emulator's translation of the code is executed */
 } live;
 
 /* ---- one at a time ---- */
@@ -296,6 +297,12 @@ static bool live_orphaned(void)
 	return !__atomic_load_n(&live.wiped->pid, __ATOMIC_ACQUIRE);
 }
 
+void live_forked(void)
+{
+	if (live.wiped)
+		memset(live.wiped, 0, sizeof(*live.wiped));
+}
+
 void live_wait(uint64_t site, const void *context)
 {
 	uint32_t changes = __atomic_load_n(&live.changes, __ATOMIC_SEQ_CST);
@@ -373,13 +380,14 @@ static int live_tabulate(struct live_table *t, const struct isa_patch *patches, 
 
 		if (!memcmp(text, patches[i].bytes, patches[i].len))
 			continue;
-		if (!arch_may_replace(patches + i, text))
+		if (!t->how.avoid_mem && !arch_may_replace(patches + i, text))
 			return -ENOTSUP;
 		t->new[t->n] = t->old[t->n] = patches[i];
 		memcpy(t->old[t->n++].bytes, text, patches[i].len);
+		if (window <= arch_code_unit)
+			continue;
 		t->calls |= returns_inside(text, window);
-		if (window > 1)
-			inside[t->threads.nranges++] = (struct code_range){ lo + 1, lo + window };
+		inside[t->threads.nranges++] = (struct code_range){ lo + 1, lo + window };
 	}
 	t->threads.ranges = inside;
 	t->goal = t->old;
@@ -439,6 +447,25 @@ static int live_replace(struct live_table *t)
 	return err;
 }
 
+/*
+ * Under an emulator (patch_mem_executes()) threads execute translations of whole instructions, and
+ * a store into these makes new ones: any single instruction may be replaced. For more of them one
+ * would have to know where threads are, which is not what the emulator's own threads look like.
+ */
+static bool live_one_by_one(const struct live_table *t)
+{
+	for (size_t i = 0; i < t->n; i++)
+		if (t->new[i].len > arch_code_unit)
+			return false;
+	return !t->threads.nranges;
+}
+
+static int live_translated(struct live_table *t)
+{
+	t->how.running = true;
+	return patch_store(t->new, t->n, NULL, &t->how);
+}
+
 static int live_store_locked(const struct isa_patch *patches, size_t n, const uint8_t *windows,
 	struct live_table *t, const void *frame)
 {
@@ -447,8 +474,9 @@ static int live_store_locked(const struct isa_patch *patches, size_t n, const ui
 	/* The calling thread is in none of these functions, but may have been called by one. */
 	if (!err && t->calls)
 		err = threads_self_outside(&t->threads, frame);
+	live.translated = t->how.avoid_mem;
 	if (!err && t->n)
-		err = live_replace(t);
+		err = t->how.avoid_mem && live_one_by_one(t) ? live_translated(t) : live_replace(t);
 	return err;
 }
 
@@ -492,7 +520,7 @@ static int live_look(struct threads *threads, const void *frame)
 
 	if (err)
 		return err;
-	err = live_search(threads, &arena);
+	err = live.translated ? -EPERM : live_search(threads, &arena);
 	if (!err) {
 		err = threads_outside(threads);
 		threads_let_go(threads);
@@ -526,7 +554,7 @@ void live_release(void)
 	struct threads threads = { .arena = &arena, .mem = -1 };
 	uint64_t mask;
 
-	if (live_enter(&mask))
+	if (live.translated || live_enter(&mask)) /* no breakpoints are used there */
 		return;
 	if (!threads_outside(&threads)) /* every thread has slept, so nobody is on the way */
 		trap_remove();

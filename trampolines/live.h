@@ -52,6 +52,9 @@ void live_find_busy(const struct code_range *ranges, size_t n, bool *busy, const
  */
 void live_release(void);
 
+/* In a forked child of a system that wipes nothing (MADV_WIPEONFORK), as qemu-user does. */
+void live_forked(void);
+
 /* For the SIGTRAP handler: is the breakpoint at @site one of ours, be it gone by now? Sleep while
  * it is there, but not for long. */
 bool live_owns(uint64_t site);

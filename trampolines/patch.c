@@ -121,6 +121,16 @@ static int patch_old_prot(const struct patch_writer *w, const struct mapping *m)
 }
 
 /*
+ * The rights that pages have while they are stored into. What an emulator executes is its own
+ * translation, which the processor cannot write: that the program's page is both for a moment is a
+ * matter of the emulator's tables. Others go on executing there.
+ */
+static int patch_open_prot(const struct patch_writer *w, const struct mapping *m)
+{
+	return PROT_READ | PROT_WRITE | (w->how->running ? patch_old_prot(w, m) : 0);
+}
+
+/*
  * Make the pages of [@lo, @hi) writable, or restore them. *@done: how far it got. A range may span
  * several mappings.
  */
@@ -135,12 +145,25 @@ static int patch_protect(
 		if (!m || m->lo > *done)
 			return -EFAULT;
 		err = (int)sys_call(SYS_mprotect, *done, end - *done,
-			writable ? PROT_READ | PROT_WRITE : patch_old_prot(w, m));
+			writable ? patch_open_prot(w, m) : patch_old_prot(w, m));
 		if (err)
 			return err;
 		*done = end;
 	}
 	return 0;
+}
+
+/* What is one unit of code is replaced at once. */
+static void patch_put(const struct isa_patch *patch)
+{
+	uint32_t word;
+
+	if (patch->len != sizeof(word) || patch->addr % sizeof(word)) {
+		memcpy(patch_at(patch), patch->bytes, patch->len);
+		return;
+	}
+	memcpy(&word, patch->bytes, sizeof(word));
+	__atomic_store_n((uint32_t *)(uintptr_t)patch->addr, word, __ATOMIC_RELEASE);
 }
 
 static int patch_unprotected(struct patch_writer *w, const struct isa_patch *run, size_t n)
@@ -156,7 +179,7 @@ static int patch_unprotected(struct patch_writer *w, const struct isa_patch *run
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
 	err = patch_protect(w, lo, hi, true, &writable);
 	for (size_t i = 0; i < n && !err; i++)
-		memcpy(patch_at(run + i), run[i].bytes, run[i].len);
+		patch_put(run + i);
 	failed = patch_protect(w, lo, writable, false, &restored);
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof(all));
 	for (size_t i = 0; i < n; i++)

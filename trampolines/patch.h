@@ -17,6 +17,7 @@ struct patch_how {
 			* does not show: PROT_BTI when the module's property note and HWCAP2_BTI say
 			* so, else 0 */
 	bool avoid_mem; /* see patch_mem_executes() */
+	bool running; /* only with avoid_mem: others may be executing the code; see patch_translated() */
 	const void *frame; /* for live_store(): the calling thread's frames below are our own, and
 			    * hold addresses that are not returned to; NULL: that of the caller */
 };

@@ -5,7 +5,9 @@
  */
 #define _GNU_SOURCE 1
 #include "rethook/hook.h"
+#include "support_qemu.h"
 #include "support_threads.h"
+#include "tracer/wiped.h"
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <errno.h>
@@ -550,7 +552,11 @@ Test(expect, forks, .init = threads_begin)
 	ftr_expect_order_at(NULL, 0, FTR_STRICT, &f, 1);
 	CALL("f", 0, 0);
 	if (fork() == 0) {
-		bool good = ftr_expect_seen(f) == 0;
+		bool good;
+
+		if (support_qemu())
+			wiped_forked();
+		good = ftr_expect_seen(f) == 0;
 
 		told[0] = 0;
 		good = good && ftr_verify(listen, told) == 2
