@@ -312,6 +312,7 @@ enum isa_place_kind {
 struct isa_place {
 	uint8_t kind;
 	uint8_t index;
+	bool indirect; /* what is there is its address */
 	uint32_t offset;
 };
 
@@ -609,6 +610,12 @@ void *arch_call_result(struct ftr_call *call, struct isa_place place);
  * function's result. In arch_call_vectors() when it is in use; the last thing there. Else not
  * needed when nothing is spilled. */
 void arch_call_finish(struct ftr_call *call, bool skip);
+
+/*
+ * Make @context, a ucontext_t of the calling thread, that of the call's caller. False: the port
+ * cannot tell all that unwinders need; they come through our frames.
+ */
+bool arch_call_context(const struct ftr_call *call, void *context);
 
 /* The frame is one of an entry, made for HOOK_TAG_OWED: let results be where they are at a return. */
 void arch_call_owed(struct ftr_call *call);

@@ -2,7 +2,7 @@
 /* For ports whose detours call no handlers: ftr_attach() asks arch_calls_handlers first. */
 #include "arch.h"
 
-#if !defined(__x86_64__)
+#if defined(__powerpc64__)
 
 const bool arch_calls_handlers = false;
 
@@ -33,6 +33,13 @@ void arch_call_finish(struct ftr_call *call, bool skip)
 {
 	(void)call;
 	(void)skip;
+}
+
+bool arch_call_context(const struct ftr_call *call, void *context)
+{
+	(void)call;
+	(void)context;
+	return false;
 }
 
 void arch_call_owed(struct ftr_call *call)

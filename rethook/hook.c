@@ -418,11 +418,19 @@ static inline struct shadow_entry *entry_of(const struct shadow_thread *t, uint6
 	return e->slot == slot ? e : mirror_find(&t->node, slot);
 }
 
+static void prepare_large(struct ftr_call *call)
+{
+	(void)call;
+	prepare_states(shadow_self(), true);
+}
+
 static inline void begin_state(struct ftr_call *call, struct hook_visit *v, bool large)
 {
 	struct shadow_thread *t = v->thread;
 	struct shadow_entry *e = entry_of(t, call->frame.slot);
 
+	if (large && !t->states[large])
+		arch_call_vectors(prepare_large, call);
 	v->state = e ? state_of(t, e, large) : NULL;
 	if (!v->state) {
 		shadow_hooks.lost_call();
@@ -680,6 +688,26 @@ static inline struct shadow_thread *thread_ready(void)
 	return t && *t->records ? t : shadow_ready();
 }
 
+/*
+ * What the first call of a thread makes ready takes system calls, which on some CPUs leave nothing
+ * of the longest vectors.
+ */
+static void prepare(struct ftr_call *call)
+{
+	struct shadow_thread *t = thread_ready();
+
+	(void)call;
+	if (t)
+		prepare_states(t, false);
+}
+
+static bool is_prepared(void)
+{
+	const struct shadow_thread *t = shadow_self();
+
+	return t && *t->records && t->states[false];
+}
+
 static inline void enter(struct ftr_call *call, const struct detour_info *info, bool has_entry)
 {
 	struct shadow_thread *t = has_entry ? shadow_self() : thread_ready();
@@ -761,6 +789,8 @@ void hook_entered(struct ftr_call *call)
 	unsigned tag = tagged & HOOK_TAG_MASK;
 
 	call->frame.info = info;
+	if (!is_prepared())
+		arch_call_vectors(prepare, call);
 	call->frame.go = place(info,
 		tag == HOOK_TAG_ENTERED ? places_of(info)->run : places_of(info)->pass);
 	if (tag == HOOK_TAG_OWED)

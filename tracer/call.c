@@ -15,9 +15,10 @@ EXPORTED const struct ftr_function *ftr_call_function(const struct ftr_call *cal
 
 EXPORTED const void *ftr_call_caller(const struct ftr_call *call)
 {
-	const uint64_t *slot = (const uint64_t *)call->frame.slot;
-
-	return (const void *)(call->state.returning ? call->ret : *slot);
+	if (call->state.returning)
+		return (const void *)call->ret;
+	return (const void *)(arch_slot_in_memory ? *(const uint64_t *)call->frame.slot
+						  : call->frame.ret);
 }
 
 EXPORTED uint64_t *ftr_call_word(struct ftr_call *call)

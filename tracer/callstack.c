@@ -36,20 +36,24 @@
 static struct callstack_unwinder unwinder;
 static bool ready;
 
-unsigned callstack_walk(const struct callstack_unwinder *u, uint64_t slot, const void **addresses,
-	unsigned n)
+unsigned callstack_walk(const struct callstack_unwinder *u, const struct ftr_call *call,
+	const void **addresses, unsigned n)
 {
 	uint64_t cursor[CURSOR_WORDS], ip, sp;
 	ucontext_t context;
 	unsigned stored = 0;
 
-	if (u->get_context(&context) || u->init(cursor, &context))
+	if (u->get_context(&context))
+		return 0;
+	if (arch_call_context(call, &context))
+		addresses[stored++] = ftr_call_caller(call);
+	if (u->init(cursor, &context))
 		return 0;
 	for (int i = 0; stored < n && i < FRAMES_MAX && u->step(cursor) > 0; i++) {
 		if (u->get_register(cursor, REGISTER_IP, &ip)
 			|| u->get_register(cursor, REGISTER_SP, &sp) || !ip)
 			break;
-		if (sp > slot && !shadow_pad_of(ip))
+		if (sp > call->frame.slot && !shadow_pad_of(ip))
 			addresses[stored++] = (const void *)ip;
 	}
 	return stored;
@@ -92,7 +96,7 @@ EXPORTED unsigned ftr_call_stack(const struct ftr_call *call, const void **addre
 		return 0;
 	if (__atomic_load_n(&ready, __ATOMIC_ACQUIRE) && !shadow_hooks.sealed && has_room()
 		&& begin_own(&signals)) {
-		stored = callstack_walk(&unwinder, call->frame.slot, addresses, n);
+		stored = callstack_walk(&unwinder, call, addresses, n);
 		end_own(&signals);
 	}
 	addresses[0] = ftr_call_caller(call);

@@ -15,10 +15,10 @@ struct callstack_unwinder {
 };
 
 /*
- * The frames above stack slot @slot of the calling thread, without detours. Stores up to @n
- * return addresses and returns how many.
+ * The frames above that of @call, without detours. Stores up to @n return addresses and returns how
+ * many.
  */
-unsigned callstack_walk(const struct callstack_unwinder *unwinder, uint64_t slot,
+unsigned callstack_walk(const struct callstack_unwinder *unwinder, const struct ftr_call *call,
 	const void **addresses, unsigned n);
 
 #endif

@@ -15,6 +15,12 @@
 #define A64_FEATURE_SVE (1ull << 22)
 #define A64_FEATURE_GCS (1ull << 32)
 
+/* Indexes of registers in struct ftr_call: x0 to x15 come first. */
+enum { A64_CALL_X8 = 8, A64_CALL_X18 = 16, A64_CALL_NZCV };
+
+/* Where x29 and x30 are while handlers run, below the stack slot. */
+#define A64_HOOK_LINK 64
+
 /* Where each displaced instruction went. */
 struct a64_moved {
 	uint32_t size;		       /* bytes written */
@@ -50,6 +56,10 @@ uint32_t a64_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	struct isa_common *common, struct isa_range *ranges);
 int a64_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour);
 int a64_patch(const struct isa_emit *in, struct isa_patch patches[2]);
+/* abi.c */
+struct isa_place a64_argument(const char *types, unsigned n);
+struct isa_place a64_result(char type);
+bool a64_uses_vectors(const uint8_t *code, size_t size);
 /* cie.c */
 size_t a64_cie(enum isa_cie which, uint64_t root, uint8_t *out, size_t room);
 

@@ -41,10 +41,12 @@ _Static_assert(offsetof(struct func_record, self) == RECORD(total) + 8
 
 struct labels {
 	uint8_t *resume, *bypass, *leave; /* where the slow path goes on */
+	uint8_t *account;
 	uint8_t *to_slow[8];
 	unsigned nslow;
-	uint8_t *infos[2]; /* adr of the info */
+	uint8_t *infos[8]; /* adr of the info, and a tag */
 	unsigned ninfos;
+	struct hook_places places; /* from the detour's start */
 };
 
 static void slow_if(struct emitter *e, struct labels *l, uint32_t opcode, unsigned rt)
@@ -52,13 +54,34 @@ static void slow_if(struct emitter *e, struct labels *l, uint32_t opcode, unsign
 	l->to_slow[l->nslow++] = branch_ahead(e, opcode | rt);
 }
 
-/* All pending slow branches arrive here: x16 = info, go to @stub. */
+/* x16 = info + @tag, go to @stub. */
+static void to_stub(struct emitter *e, struct labels *l, unsigned tag, uint64_t stub)
+{
+	l->infos[l->ninfos++] = branch_ahead(e, ADR | tag << 29 | X16);
+	branch(e, A64_B, stub);
+}
+
+/* All pending slow branches arrive here. */
 static void slow_here(struct emitter *e, struct labels *l, uint64_t stub)
 {
 	while (l->nslow)
 		refer(l->to_slow[--l->nslow], e->p);
-	l->infos[l->ninfos++] = branch_ahead(e, ADR | X16);
-	branch(e, A64_B, stub);
+	to_stub(e, l, 0, stub);
+}
+
+/* A place that the stubs go to, by br. */
+static int32_t landing(struct emitter *e)
+{
+	put(e, INSN_BTI_J);
+	return (int32_t)(here(e) - 4);
+}
+
+/* Entry handlers, in the frame of D; they go on behind. Returns where. */
+static int32_t to_handlers(struct emitter *e, const struct isa_emit *in, struct labels *l,
+	unsigned tag)
+{
+	to_stub(e, l, tag, in->common->base + in->common->hook_entry);
+	return landing(e);
 }
 
 /* Keep registers below S; x9 = S. @first and @second: x9 and x10, in the order that tells D from T. */
@@ -177,6 +200,8 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	if (e->times)
 		store(e, X16, X11, words + 16);
 	l->resume = e->p;
+	if (in->point)
+		l->places.run = to_handlers(e, in, l, HOOK_TAG_ENTERED);
 	restore(e, X9, X10);
 }
 
@@ -270,6 +295,11 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	unsigned words;
 
 	save(e, X10, X9);
+	if (in->hook_return) {
+		to_stub(e, l, 0, in->common->base + in->common->hook_exit);
+		l->places.account = landing(e);
+	}
+	l->account = e->p;
 	words = load_thread(e, e->times ? X11 : X16);
 	load_records(e, l);
 	if (e->times)
@@ -297,37 +327,73 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	put(e, RET);
 }
 
-/* Where the slow path goes on: the stubs come by br. */
-static uint32_t land(struct emitter *e, const uint8_t *to)
+/* Where the slow path goes on. */
+static int32_t land(struct emitter *e, const uint8_t *to)
 {
-	uint32_t at = here(e);
+	int32_t at = landing(e);
 
-	put(e, INSN_BTI_J);
 	branch_back(e, A64_B, to);
 	return at;
 }
 
 /* Run the body without a shadow entry. Returns the branch to it. */
-static uint8_t *emit_bypass(struct emitter *e)
+static uint8_t *emit_bypass(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
-	put(e, INSN_BTI_J);
+	if (in->point)
+		l->places.pass = to_handlers(e, in, l, HOOK_TAG_PASSED);
 	restore(e, X9, X10);
 	return branch_ahead(e, A64_B);
+}
+
+/* Return what is in the registers. Behind a branch, in the frame of D. */
+static void emit_drop(struct emitter *e, struct labels *l)
+{
+	row_cfa(e, SAVE);
+	l->places.drop = landing(e);
+	restore(e, X9, X10);
+	put(e, RET);
+}
+
+/* The frame of D becomes that of T, or the other way round. */
+static void turn_frame(struct emitter *e, unsigned first, unsigned second)
+{
+	pair(e, LOAD_PAIR, second, first, SP, 0);
+	pair(e, STORE_PAIR, first, second, SP, 0);
+}
+
+/*
+ * As if the body had returned; and the return handlers of a function that has jumped to the one that
+ * returns now. Behind emit_drop().
+ */
+static void emit_skip(struct emitter *e, const struct isa_emit *in, struct labels *l,
+	uint8_t *account)
+{
+	row_cfa(e, SAVE);
+	if (in->hook_return) {
+		l->places.owed = landing(e);
+		turn_frame(e, X9, X10);
+		to_stub(e, l, HOOK_TAG_OWED, in->common->base + in->common->hook_entry);
+	}
+	row_in_shadow(e);
+	row_cfa(e, SAVE);
+	l->places.skip = landing(e);
+	turn_frame(e, X10, X9);
+	add_number(e, X9, SP, SAVE, 0);
+	branch_back(e, A64_B, account);
 }
 
 /* Entry only: no shadow entry; x30 stays. Returns the branch to the body. */
 static uint8_t *emit_entry_only(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
 	save(e, X9, X10);
-	if (in->watch || in->id == ID_NONE) {
+	if (in->watch || (in->id == ID_NONE && !in->point)) {
 		l->to_slow[l->nslow++] = branch_ahead(e, A64_B);
-	} else {
+	} else if (in->id != ID_NONE) {
 		load_at_entry(e, l, X16);
 		increment(e, X10, X17, place_record(e, in->id) + RECORD(calls));
 	}
 	l->bypass = e->p;
-	restore(e, X9, X10);
-	return branch_ahead(e, A64_B);
+	return emit_bypass(e, in, l);
 }
 
 /* ---- the body ---- */
@@ -476,7 +542,9 @@ static void emit_code(struct emitter *e, const struct isa_emit *in, struct label
 		to_body[0] = emit_entry_only(e, in, l);
 		row_cfa(e, SAVE);
 		slow_here(e, l, in->common->base + in->common->slow_entry);
-		info->bypass = (int32_t)land(e, l->bypass);
+		info->bypass = land(e, l->bypass);
+		if (in->point)
+			emit_drop(e, l);
 		return;
 	}
 	emit_entry(e, in, l);
@@ -493,26 +561,54 @@ static void emit_code(struct emitter *e, const struct isa_emit *in, struct label
 		emit_unusual(e, &unusual);
 	slow_here(e, &t, in->common->base + in->common->slow_exit);
 	row_in_link(e);
-	info->leave = (int32_t)land(e, t.leave);
+	info->leave = land(e, t.leave);
 	slow_here(e, l, in->common->base + in->common->slow_entry);
-	info->resume = (int32_t)land(e, l->resume);
-	info->bypass = (int32_t)here(e);
-	to_body[1] = emit_bypass(e);
-	l->infos[l->ninfos++] = t.infos[0];
+	info->resume = land(e, l->resume);
+	info->bypass = landing(e);
+	to_body[1] = emit_bypass(e, in, l);
+	if (in->point) {
+		emit_drop(e, l);
+		emit_skip(e, in, l, t.account);
+	}
+	l->places.account = t.places.account;
+	for (unsigned i = 0; i < t.ninfos; i++)
+		l->infos[l->ninfos++] = t.infos[i];
+}
+
+/* What is told from the info's address: where there is something. */
+static int32_t relative(const struct emitter *e, int32_t place)
+{
+	return place ? place - (int32_t)here(e) : 0;
+}
+
+static void emit_places(struct emitter *e, const struct hook_places *places, uint32_t info)
+{
+	struct emitter from = { .start = e->start, .p = e->start + info };
+	const struct hook_places told = { .run = relative(&from, places->run),
+		.pass = relative(&from, places->pass), .skip = relative(&from, places->skip),
+		.drop = relative(&from, places->drop), .account = relative(&from, places->account),
+		.owed = relative(&from, places->owed) };
+
+	memcpy(e->p, &told, sizeof(told));
+	e->p += sizeof(told);
 }
 
 static void emit_info(struct emitter *e, const struct labels *l, struct detour_info *info)
 {
+	uint32_t at;
+
 	while (here(e) & 7)
 		put(e, BRK);
-	info->resume -= (int32_t)here(e);
-	info->bypass -= (int32_t)here(e);
-	if (info->leave)
-		info->leave -= (int32_t)here(e);
+	at = here(e);
+	info->resume = relative(e, info->resume);
+	info->bypass = relative(e, info->bypass);
+	info->leave = relative(e, info->leave);
 	for (unsigned i = 0; i < l->ninfos; i++)
 		refer(l->infos[i], e->p);
 	memcpy(e->p, info, sizeof(*info));
 	e->p += sizeof(*info);
+	if (info->point)
+		emit_places(e, &l->places, at);
 }
 
 /*
@@ -754,8 +850,9 @@ uint32_t a64_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	common->pad = here(&e);
 	stub_pad(&e, env);
 	range_end(&e);
+	a64_emit_hooks(&e, common, &ranges[2]);
 	common->size = here(&e);
-	return 2;
+	return 3;
 }
 
 /* ---- the patch ---- */

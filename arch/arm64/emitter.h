@@ -235,4 +235,7 @@ static inline void row_signed(struct emitter *e)
 	cfi_byte(e, DW_CFA_AARCH64_negate_ra_state);
 }
 
+/* hook.c: the stubs that call handlers */
+void a64_emit_hooks(struct emitter *e, struct isa_common *common, struct isa_range *range);
+
 #endif

@@ -20,5 +20,8 @@ const struct isa isa_arm64 = {
 	.emit_common = a64_emit_common,
 	.emit = a64_emit,
 	.patch = a64_patch,
+	.argument = a64_argument,
+	.result = a64_result,
+	.uses_vectors = a64_uses_vectors,
 	.cie = a64_cie,
 };

@@ -5,23 +5,10 @@
  */
 #include "decoder.h"
 #include "x86.h"
+#include "../types.h"
 
 #define GENERAL_ARGUMENTS 6 /* rdi rsi rdx rcx r8 r9 */
 #define VECTOR_ARGUMENTS  8 /* xmm0 to xmm7 */
-
-struct walk {
-	uint8_t general, vector; /* registers in use */
-	uint32_t stack;		 /* bytes in use */
-};
-
-static struct isa_place on_stack(struct walk *w, uint32_t size, uint32_t align)
-{
-	struct isa_place place = { .kind = PLACE_STACK };
-
-	place.offset = (w->stack + align - 1) & -align;
-	w->stack = place.offset + ((size + 7) & -8u);
-	return place;
-}
 
 static struct isa_place in_registers(uint8_t kind, uint8_t *used, uint8_t n)
 {
@@ -31,35 +18,23 @@ static struct isa_place in_registers(uint8_t kind, uint8_t *used, uint8_t n)
 	return place;
 }
 
-static struct isa_place general(struct walk *w, uint8_t n)
+static struct isa_place general(struct types_walk *w, uint8_t n)
 {
 	if (w->general + n > GENERAL_ARGUMENTS)
-		return on_stack(w, n * 8u, n * 8u);
+		return types_on_stack(w, n * 8u, n * 8u);
 	return in_registers(PLACE_GENERAL, &w->general, n);
 }
 
-static struct isa_place vector(struct walk *w, uint32_t size)
+static struct isa_place vector(struct types_walk *w, uint32_t size)
 {
 	if (w->vector == VECTOR_ARGUMENTS)
-		return on_stack(w, size, size);
+		return types_on_stack(w, size, size);
 	return in_registers(PLACE_VECTOR, &w->vector, 1);
 }
 
-/* The size behind an 's'; 0: there is none. */
-static uint32_t read_size(const char **types)
+static struct isa_place next(struct types_walk *w, char type, uint32_t size)
 {
-	uint32_t size = 0;
-
-	for (; **types >= '0' && **types <= '9' && size < (1u << 24); (*types)++)
-		size = size * 10 + (uint32_t)(**types - '0');
-	return size;
-}
-
-static struct isa_place next(struct walk *w, const char **types)
-{
-	uint32_t size;
-
-	switch (*(*types)++) {
+	switch (type) {
 	case 'i':
 		return general(w, 1);
 	case 'x':
@@ -70,34 +45,16 @@ static struct isa_place next(struct walk *w, const char **types)
 	case 'v':
 		return vector(w, 16);
 	case 'D':
-		return on_stack(w, 16, 16);
+		return types_on_stack(w, 16, 16);
 	case 's':
-		size = read_size(types);
-		if (size)
-			return on_stack(w, size, 8);
+		return types_on_stack(w, size, 8);
 	}
 	return (struct isa_place){ .kind = PLACE_NONE };
 }
 
 struct isa_place x86_argument(const char *types, unsigned n)
 {
-	struct isa_place place = { .kind = PLACE_NONE };
-	struct walk w = { 0 };
-
-	if (*types == '&') { /* the result's address comes first */
-		w.general = 1;
-		types++;
-	}
-	for (unsigned i = 0; i <= n; i++) {
-		if (*types == '.') /* variadic arguments are passed like others */
-			types++;
-		if (!*types)
-			return (struct isa_place){ .kind = PLACE_NONE };
-		place = next(&w, &types);
-		if (place.kind == PLACE_NONE)
-			break;
-	}
-	return place;
+	return types_find(types, n, 1, next);
 }
 
 struct isa_place x86_result(char type)

@@ -225,6 +225,13 @@ void arch_call_finish(struct ftr_call *call, bool skip)
 		load_vectors(call->spill);
 }
 
+bool arch_call_context(const struct ftr_call *call, void *context)
+{
+	(void)call;
+	(void)context;
+	return false;
+}
+
 void arch_call_owed(struct ftr_call *call)
 {
 	(void)call; /* the return point has kept results as at any return */

@@ -115,7 +115,7 @@ enum ftr_flags {
  * -ENODATA: its return cannot be seen (setjmp and its like), but a return handler is asked for;
  * -ERANGE: no free memory near enough; -EBUSY: a thread would not leave the function's first
  * instructions; -EPERM: the system does not allow it (seccomp, no executable memory); -ENOSPC: it
- * has 61 return handlers already; -ENOMEM; -ENOSYS: not on this CPU.
+ * has 61 return handlers already; -ENOMEM; -ENOSYS: not on this CPU (powerpc: handlers).
  */
 FTR_API int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 	struct ftr_probe **probe);
@@ -208,6 +208,10 @@ FTR_API unsigned ftr_call_depth(const struct ftr_call *call);
  *	.  what follows is variadic
  *	&  first of all: the function returns a structure in memory
  *
+ * Which structures are passed in memory is the CPU's rule; others are as many letters as they have
+ * parts in registers. On arm64 those are meant that are passed by their address, and small ones of
+ * integers.
+ *
  * What is written there is what the function gets; in a return handler the place may have been
  * used for something else by the function. NULL: @types is wrong, or the place is not known.
  * Valid until the handler returns; at most as large as the type.
@@ -221,7 +225,7 @@ FTR_API uint64_t ftr_argument_word(struct ftr_call *call, unsigned n);
  * Where the result is, in a return handler; in an entry handler, where it will be taken from after
  * ftr_skip(). @type is one letter as above. What is written there is what the caller gets. A
  * structure returned in memory is where the caller wants it ('s'): at the address that is passed to
- * the function. NULL as above.
+ * the function, which on arm64 an entry handler alone can tell. NULL as above.
  */
 FTR_API void *ftr_result(struct ftr_call *call, char type);
 

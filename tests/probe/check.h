@@ -47,6 +47,12 @@
 		CHECK_INT(counts_.unwound, nunwound);                                              \
 	} while (0)
 
+/* Under qemu-user (tests/qemu/run.sh): there is no seccomp. */
+static inline int is_emulated(void)
+{
+	return getenv("QEMU_LD_PREFIX") != NULL;
+}
+
 /* Attach to one function. */
 static inline struct ftr_probe *attach(const void *function, ftr_handler *entry, ftr_handler *ret,
 	void *data)

@@ -79,7 +79,7 @@ static void toggle(int kind)
 
 int main(int argc, char **argv)
 {
-	long toggles = argc > 1 ? atol(argv[1]) : 300;
+	long toggles = argc > 1 ? atol(argv[1]) : is_emulated() ? 30 : 300;
 	unsigned long calls[THREADS] = { 0 }, total = 0;
 	unsigned char before[32];
 	pthread_t threads[THREADS];

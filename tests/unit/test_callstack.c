@@ -6,12 +6,32 @@
 #include <criterion/criterion.h>
 #include <dlfcn.h>
 
+static const void *caller = "caller";
+
 const void *ftr_call_caller(const struct ftr_call *call)
 {
 	(void)call;
-	return "caller";
+	return caller;
 }
 
+#if defined(__aarch64__)
+#include "arch/arm64/a64.h"
+
+/* As the hook stub leaves it: x29 is at a fixed place below the slot, in this frame. */
+__attribute__((noinline)) static unsigned ask(const void **addresses, unsigned n)
+{
+	struct {
+		struct ftr_call call;
+		volatile uint64_t below[2 * A64_HOOK_LINK / 8];
+	} local = { .call.frame.slot = (uint64_t)__builtin_dwarf_cfa(), .call.frame.ret = 1 };
+	volatile uint64_t *link = (uint64_t *)(local.call.frame.slot - A64_HOOK_LINK);
+
+	cr_assert(link >= local.below && link < (volatile uint64_t *)(&local + 1));
+	caller = __builtin_return_address(0);
+	*link = *(uint64_t *)__builtin_frame_address(0);
+	return ftr_call_stack(&local.call, addresses, n);
+}
+#else
 /* What a handler would see that the function called which asks: its caller, and who called that. */
 __attribute__((noinline)) static unsigned ask(const void **addresses, unsigned n)
 {
@@ -19,6 +39,8 @@ __attribute__((noinline)) static unsigned ask(const void **addresses, unsigned n
 
 	return ftr_call_stack(&call, addresses, n);
 }
+
+#endif
 
 __attribute__((noinline)) static unsigned outer(const void **addresses, unsigned n, const void **inside)
 {

@@ -6,11 +6,13 @@
  */
 #define _GNU_SOURCE 1
 #include "arch/arm64/a64.h"
+#include "rethook/hook.h"
 #include "rethook/mirror.h"
 #include "rethook/shadow.h"
 #include "support_random.h"
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -219,8 +221,11 @@ static struct isa_env env;
 static struct isa_common common;
 static struct isa_range common_ranges[4];
 
+static void lose_vectors(void);
+
 static bool attach(struct shadow_thread *t)
 {
+	lose_vectors();
 	__atomic_store_n(&t->records[0], (uint64_t)records[attached++ % 4], __ATOMIC_RELEASE);
 	return false;
 }
@@ -589,6 +594,136 @@ Test(emit, a_tail_call_ends_the_caller_with_times)
 	tail_called(MODE_PROFILE);
 }
 
+/* ---- handlers ---- */
+
+static struct hook_point point;
+static unsigned entries, returns;
+
+/* All that a function may change. */
+#define SPOIL_GENERAL                                                                              \
+	__asm__ volatile(".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17\n\t" \
+			 "mov x\\n, #-1\n\t.endr\n\tcmp x0, #5" ::: "x0", "x1", "x2", "x3", "x4",  \
+		"x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16",      \
+		"x17", "cc", "memory")
+
+static void general(struct ftr_call *call, void *data)
+{
+	(void)call;
+	++*(unsigned *)data;
+	SPOIL_GENERAL;
+}
+
+static void vectors(struct ftr_call *call, void *data)
+{
+	(void)call;
+	++*(unsigned *)data;
+	lose_vectors();
+	__asm__ volatile("movi v0.16b, #1; movi v7.16b, #2; movi v16.16b, #3; movi v31.16b, #4\n\t"
+			 "fmov d1, #1.0; fmov d2, #3.0; fdiv d1, d1, d2; msr fpcr, xzr" :::
+		"v0", "v1", "v2", "v7", "v16", "v31", "memory");
+	SPOIL_GENERAL;
+}
+
+/* Asks for a vector, which is as it was. */
+static void asks(struct ftr_call *call, void *data)
+{
+	const struct isa_place v3 = { .kind = PLACE_VECTOR, .index = 3 };
+
+	++*(unsigned *)data;
+	cr_assert(arch_call_argument(call, v3));
+	SPOIL_GENERAL;
+}
+
+static const struct {
+	const char *name;
+	ftr_handler *entry, *ret;
+	bool vectors;
+} handlers[] = {
+	{ "no handler" },
+	{ "entry", general },
+	{ "return", NULL, general },
+	{ "entry and return", general, general },
+	{ "entry and return that ask", asks, asks },
+	{ "entry, vectors", vectors, NULL, true },
+	{ "return, vectors", NULL, vectors, true },
+	{ "entry and return, vectors", vectors, vectors, true },
+	{ "entry and return that ask, vectors", asks, asks, true },
+};
+#define HANDLERS (sizeof(handlers) / sizeof(handlers[0]))
+
+static void attach_handlers(ftr_handler *entry, ftr_handler *ret, bool uses_vectors)
+{
+	static uint64_t serials;
+	struct hook_list *list = calloc(1, sizeof(*list) + sizeof(list->hooks[0]));
+
+	list->count = 1;
+	list->vectors = list->hooks[0].vectors = uses_vectors;
+	list->hooks[0].serial = ++serials;
+	list->hooks[0].entry = entry;
+	list->hooks[0].ret = ret;
+	list->hooks[0].data = entry ? &entries : &returns;
+	hook_publish(&point, list); /* the former one is lost */
+}
+
+static void begin_hooks(enum detour_mode mode)
+{
+	begin(mode);
+	env.hook_entered = (uint64_t)hook_entered;
+	env.hook_returned = (uint64_t)hook_returned;
+	a64_emit_common(&env, (uint64_t)area + COMMON, area + COMMON, &common, common_ranges);
+	flush((uint64_t)area + COMMON, common.size);
+}
+
+static void hooked_rows(enum detour_mode mode, bool returning, bool entry_only, bool recorded)
+{
+	begin_hooks(mode);
+	for (uint32_t i = 0; i < ROWS; i++)
+		for (size_t h = 0; h < HANDLERS; h++) {
+			struct func_record was = records[0][i];
+			struct traced t;
+
+			if (rows[i].sve && !has_sve())
+				continue;
+			place(&t, &rows[i], recorded ? i : ID_NONE);
+			t.site.entry_only = entry_only;
+			t.in.point = (uint64_t)&point;
+			t.in.hook_return = returning;
+			emit(&t, rows[i].name);
+			attach_handlers(handlers[h].entry, handlers[h].ret, handlers[h].vectors);
+			entries = returns = 0;
+			compare(&t, &rows[i], handlers[h].name, !recorded);
+			cr_assert_eq(entries + returns, (unsigned)(ROUNDS * (handlers[h].entry != NULL)
+					+ ROUNDS * (handlers[h].ret && returning)),
+				"%s, %s: %u handlers were called", rows[i].name, handlers[h].name,
+				entries + returns);
+			if (!recorded)
+				continue;
+			cr_assert_eq(records[0][i].calls - was.calls, ROUNDS);
+			cr_assert_eq(records[0][i].returned - was.returned, entry_only ? 0 : ROUNDS);
+		}
+}
+
+Test(emit, handlers_change_nothing)
+{
+	hooked_rows(MODE_COUNT, true, false, true);
+}
+
+Test(emit, handlers_change_nothing_with_times)
+{
+	hooked_rows(MODE_PROFILE, true, false, true);
+}
+
+Test(emit, entry_handlers_change_nothing)
+{
+	hooked_rows(MODE_COUNT, false, false, true);
+}
+
+Test(emit, entry_handlers_without_an_entry_change_nothing)
+{
+	hooked_rows(MODE_COUNT, false, true, true);
+	hooked_rows(MODE_PROFILE, false, true, false);
+}
+
 /* What the image and the slow paths rely on. */
 Test(emit, the_parts_of_a_detour)
 {
@@ -844,4 +979,42 @@ Test(emit, rows_are_true_at_every_instruction)
 Test(emit, rows_are_true_at_every_instruction_with_times)
 {
 	all_asked(MODE_PROFILE);
+}
+
+static void skips(struct ftr_call *call, void *data)
+{
+	(void)data;
+	cr_assert_eq(ftr_skip(call), 0);
+}
+
+/* Also where handlers are called from. */
+static void hooks_asked(enum detour_mode mode, ftr_handler *entry, bool entry_only)
+{
+	static const struct row pushes = { "stp", { 0xa9bf7bfd, 0x910003fd, 0xa8c17bfd, RET },
+		SITE_ONE };
+	struct traced t;
+	unsigned hits;
+
+	begin_hooks(mode);
+	place(&t, &pushes, 1);
+	t.site.entry_only = entry_only;
+	t.in.point = (uint64_t)&point;
+	t.in.hook_return = !entry_only;
+	emit(&t, pushes.name);
+	asked.ret[1] = t.in.at + t.detour.ret;
+	patch(&t, pushes.name);
+	attach_handlers(entry, entry_only ? NULL : general, false);
+	hits = ask_range(&t, &pushes, t.in.at, &t.detour.ranges[0], false);
+	hits += ask_range(&t, &pushes, common.base, &common_ranges[2], false);
+	cr_assert_gt(hits, 50, "only %u instructions were seen", hits);
+}
+
+Test(emit, rows_are_true_around_handlers)
+{
+	hooks_asked(MODE_COUNT, general, false);
+	hooks_asked(MODE_PROFILE, general, false);
+	hooks_asked(MODE_COUNT, skips, false);
+	hooks_asked(MODE_PROFILE, skips, false);
+	hooks_asked(MODE_COUNT, general, true);
+	hooks_asked(MODE_COUNT, skips, true);
 }
