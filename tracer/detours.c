@@ -1,28 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Who can be in an image that nothing leads to any more:
- *
- * - A thread that executes in it, was interrupted in it, or has called from it: live_find_busy().
- * - Whoever returns through it. It has a shadow entry, and may be on a stack that does not run now.
- * - A row of calls that ended in jumps: the return handlers that are owed are called from the image of
- *   the function that they belong to, while the frame is another's.
- *
- * Nobody comes to it from elsewhere, so the calls are looked at between two looks at the threads:
- * who has left a stack that does not run is on one that does, and who is on neither is gone.
- */
-#define _GNU_SOURCE 1
 #include "detours.h"
 #include "pool.h"
-#include "record.h"
 #include "target.h"
-#include "../arch/sys.h"
-#include "../trampolines/image.h"
-#include "../trampolines/live.h"
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <link.h>
-
-#define STATUS_MAX 8192
+#include "unload.h"
 
 /* What is kept for the next probe: so many images, and of so many bytes; but the latest in any case. */
 #define KEEP_MAX      16
@@ -232,30 +212,11 @@ static void note_call(uint32_t id, uint64_t info, void *arg)
 		s->busy[s->members[low].image] = true;
 }
 
-/* Shadow entries that are swapped out are not seen. */
-static bool is_swapped(struct arena *arena)
-{
-	char *text = arena_alloc(arena, STATUS_MAX);
-	int fd = text ? sys_open("/proc/self/status", O_RDONLY, 0) : -1;
-	const char *found = NULL;
-
-	if (fd < 0)
-		return true;
-	if (sys_read(fd, text, STATUS_MAX - 1) > 0)
-		found = str_find(text, "\nVmSwap:");
-	sys_close(fd);
-	for (found = found ? found + 8 : ""; *found == ' ' || *found == '\t';)
-		found++;
-	return !str_starts(found, "0 ");
-}
-
 static void find_busy(struct search *s, const void *frame)
 {
-	live_find_busy(s->ranges, s->n, s->busy, frame);
-	shadow_each_call(note_call, s);
-	live_find_busy(s->ranges, s->n, s->busy, frame);
-	if (is_swapped(&s->arena))
-		memset(s->busy, true, s->n);
+	const struct unload what = { s->ranges, s->busy, s->n };
+
+	unload_find_busy(&what, note_call, s, frame);
 }
 
 /* ---- giving them back ---- */
@@ -293,11 +254,10 @@ static struct detours *unlist(const struct search *s)
 
 static struct detours *take_away(struct search *s)
 {
+	const struct unload what = { s->ranges, s->busy, s->n };
+
 	forget_members(s);
-	for (size_t i = 0; i < s->n; i++)
-		if (!s->busy[i])
-			shadow_retire_image(s->list[i]->lo);
-	if (!hook_synchronize())
+	if (!unload_retire(&what))
 		for (size_t i = 0; i < s->n; i++)
 			s->list[i]->stays |= !s->busy[i];
 	return unlist(s);
@@ -328,23 +288,10 @@ struct detours *detours_sweep(bool all, const void *frame)
 	return list;
 }
 
-/* A file of ours goes with it. */
-static void close_image(const struct detours *d)
-{
-	char path[CONFIG_PATH_MAX + 128] = "";
-	struct link_map *map;
-
-	if (!image_loader.info(d->handle, RTLD_DI_LINKMAP, &map))
-		str_print(path, sizeof(path), "%s", map->l_name);
-	image_loader.close(d->handle);
-	shadow_remove_image(d->lo);
-	record_image_gone(path);
-}
-
 void detours_close(const struct detours *list)
 {
 	for (; list; list = list->next)
-		close_image(list);
+		unload_image(list->handle, list->lo);
 }
 
 void detours_free(struct detours *list)
