@@ -444,10 +444,25 @@ static void unlock(void)
 	__atomic_store_n(&rec.wiped->lock, 0, __ATOMIC_RELEASE);
 }
 
-/* Block @index, mapped and backed by storage; NULL when there is no room for it. */
+static uint64_t block_offset(const struct counts_header *h, uint32_t index)
+{
+	return h->header_size + (uint64_t)index * h->block_size;
+}
+
+/* Lengthen the file by block @index, and give storage to what is used of it. */
+static int extend_by_block(int fd, const struct counts_header *h, uint32_t index)
+{
+	uint64_t end = block_offset(h, index + 1);
+	int err = beyond_limit(end)
+		? -EFBIG
+		: extend(fd, block_offset(h, index), used_size(rec.next_id));
+
+	return err || index < rec.nahead ? err : (int)sys_call(SYS_ftruncate, fd, end);
+}
+
+/* Block @index, mapped and backed by storage as far as it is used; NULL: there is no room for it. */
 static void *map_block(const struct counts_header *h, uint32_t index)
 {
-	uint64_t offset = h->header_size + (uint64_t)index * h->block_size;
 	uint8_t *block = rec.ahead + (uint64_t)index * h->block_size;
 	long err = index < rec.nahead
 		? sys_call(SYS_madvise, block, used_size(rec.next_id), MADV_POPULATE_WRITE)
@@ -462,14 +477,25 @@ static void *map_block(const struct counts_header *h, uint32_t index)
 		return NULL;
 	fd = open_counts(0);
 	block = NULL;
-	if (fd >= 0 && !extend(fd, offset, h->block_size))
-		block = map_shared(fd, offset, h->block_size);
+	if (fd >= 0 && !extend_by_block(fd, h, index))
+		block = map_shared(fd, block_offset(h, index), h->block_size);
 	if (fd >= 0)
 		sys_close(fd);
 	return sys_failed(block) ? NULL : block;
 }
 
-/* Blocks that were made through the file are whole. */
+/* Those from @first on, which were made through the file. */
+static int grow_made(const struct counts_header *h, uint32_t first, uint64_t from, uint64_t to)
+{
+	int err = 0, fd = rec.data ? open_counts(0) : -EBADF;
+
+	for (uint32_t i = first; fd >= 0 && !err && i < h->nblocks; i++)
+		err = extend(fd, block_offset(h, i) + from, to - from);
+	if (fd >= 0)
+		sys_close(fd);
+	return fd < 0 && rec.data ? fd : err;
+}
+
 static int grow_blocks(const struct counts_header *h, uint32_t next_id)
 {
 	uint64_t from = used_size(rec.next_id), to = used_size(next_id);
@@ -478,7 +504,11 @@ static int grow_blocks(const struct counts_header *h, uint32_t next_id)
 	for (uint32_t i = 0; to > from && !err && i < h->nblocks && i < rec.nahead; i++)
 		err = sys_call(SYS_madvise, rec.ahead + (uint64_t)i * h->block_size + from,
 			to - from, MADV_POPULATE_WRITE);
-	return err && err != -EINVAL ? -ENOSPC : 0;
+	if (err == -EINVAL) /* a kernel before 5.14 */
+		err = grow_made(h, 0, from, to);
+	else if (!err && to > from && h->nblocks > rec.nahead)
+		err = grow_made(h, rec.nahead, from, to);
+	return err ? -ENOSPC : 0;
 }
 
 int record_grow(uint32_t next_id)
