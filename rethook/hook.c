@@ -235,9 +235,9 @@ static inline bool activate(struct hook_visit *v, uint64_t slot)
 	return true;
 }
 
-static inline void deactivate(const struct hook_visit *v)
+static inline void deactivate(struct hook_activation *a)
 {
-	__atomic_store_n(&v->active->slot, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&a->slot, 0, __ATOMIC_RELEASE);
 }
 
 /* Does a handler of the hook run in this thread? */
@@ -295,12 +295,19 @@ static const struct hook *find_serial(const struct hook_list *list, uint64_t ser
 	return NULL;
 }
 
-/* A hook keeps its place in all lists. */
-static void assign_places(struct hook_list *list, const struct hook_list *former)
+static bool is_uniform(const struct hook_list *list)
+{
+	for (uint32_t i = 0; i < list->count; i++)
+		if (list->hooks[i].thread)
+			return false;
+	return list->count && !list->vectors && !rcu_needs_fence;
+}
+
+/* All that is in a list besides its hooks' handlers. A hook keeps its place in all lists. */
+static void describe_list(struct hook_list *list, const struct hook_list *former)
 {
 	uint64_t taken = 0;
 
-	list->places = 0;
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct hook *old = find_serial(former, list->hooks[i].serial);
 
@@ -316,16 +323,15 @@ static void assign_places(struct hook_list *list, const struct hook_list *former
 			taken |= 1ull << h->place;
 		}
 	}
-	if (taken)
-		list->places = (uint8_t)(64 - __builtin_clzll(taken));
+	list->uniform = is_uniform(list);
+	list->newest = list->count ? list->hooks[list->count - 1].serial : 0;
+	list->taken = taken;
+	list->places = (uint8_t)(taken ? 64 - __builtin_clzll(taken) : 0);
 }
 
 static bool is_plain(const struct hook_list *list)
 {
-	const struct hook *h = &list->hooks[0];
-
-	return list->count == 1 && !list->vectors && !h->thread && !rcu_needs_fence
-		&& (h->place == PLACE_NO || h->place == 0);
+	return list->uniform && list->count == 1 && list->places <= 1;
 }
 
 /* Nobody who still reads the former ones takes them for these: serials are not used again. */
@@ -339,6 +345,7 @@ static void publish_plain(struct hook_plain *plain, const struct hook *h)
 
 struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 {
+	static uint64_t versions;
 	struct hook_list *former;
 
 	if (!used) {
@@ -348,9 +355,11 @@ struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 		used = true;
 	}
 	if (list)
-		assign_places(list, point->list);
-	__atomic_store_n(&point->plain.serial, 0, __ATOMIC_SEQ_CST);
-	former = __atomic_exchange_n(&point->list, list, __ATOMIC_ACQ_REL);
+		describe_list(list, point->list);
+	__atomic_store_n(&point->plain.serial, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&point->version, 0, __ATOMIC_SEQ_CST);
+	former = __atomic_exchange_n(&point->list, list, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&point->version, ++versions, __ATOMIC_RELEASE);
 	if (list && is_plain(list))
 		publish_plain(&point->plain, &list->hooks[0]);
 	return former;
@@ -424,22 +433,24 @@ static void prepare_large(struct ftr_call *call)
 	prepare_states(shadow_self(), true);
 }
 
-static inline void begin_state(struct ftr_call *call, struct hook_visit *v, bool large)
+/* NULL: there is no memory for it. */
+static inline struct hook_state *begin_state(struct ftr_call *call, struct shadow_thread *t,
+	bool large, uint64_t limit, uint64_t seen)
 {
-	struct shadow_thread *t = v->thread;
 	struct shadow_entry *e = entry_of(t, call->frame.slot);
+	struct hook_state *state;
 
 	if (large && !t->states[large])
 		arch_call_vectors(prepare_large, call);
-	v->state = e ? state_of(t, e, large) : NULL;
-	if (!v->state) {
-		shadow_hooks.lost_call();
-		return;
-	}
-	v->state->info = v->info;
-	v->state->limit = v->limit;
-	v->state->seen = 0;
-	ORDERED(e->flags) = e->flags | SHADOW_HOOKED | (large ? SHADOW_LARGE : 0);
+	state = e ? state_of(t, e, large) : NULL;
+	if (!state)
+		return NULL;
+	state->info = call->frame.info;
+	state->limit = limit;
+	state->seen = seen;
+	ORDERED(e->flags) = (e->flags & ~(uint32_t)SHADOW_LARGE) | SHADOW_HOOKED
+		| (large ? SHADOW_LARGE : 0);
+	return state;
 }
 
 static inline bool is_for(const struct hook_visit *v, const struct hook *h)
@@ -498,10 +509,14 @@ static inline bool first_entry(struct ftr_call *call, bool returns)
 	rcu_lock(v->thread, outer);
 	list = list_of(v);
 	if (list && list->count) {
-		v->limit = list->hooks[list->count - 1].serial;
+		v->limit = list->newest;
 		v->vectors = list->vectors;
-		if (returns && list->places)
-			begin_state(call, v, list->places > SMALL_PLACES);
+		if (returns && list->places) {
+			v->state = begin_state(call, v->thread,
+				list->places > SMALL_PLACES, v->limit, 0);
+			if (!v->state)
+				shadow_hooks.lost_call();
+		}
 		found = take_entry(call, list, 0);
 	}
 	rcu_unlock(v->thread, outer);
@@ -593,16 +608,21 @@ static inline void call_handler(struct ftr_call *call, struct hook_visit *v)
 	__atomic_store_n(&v->active->serial, 0, __ATOMIC_RELEASE);
 }
 
-/* v->handler is a return handler: it and those of older hooks. */
-static inline void run_returns(struct ftr_call *call)
+/* Older ones than the last one. */
+static void go_on_returns(struct ftr_call *call)
 {
 	struct hook_visit *v = call->visit;
 
-	do
+	while (v->more && next_return(call))
 		call_handler(call, v);
-	while (v->more && next_return(call));
 	if (call->state.spilled)
 		arch_call_finish(call, false);
+}
+
+static inline void run_returns(struct ftr_call *call)
+{
+	call_handler(call, call->visit);
+	go_on_returns(call);
 }
 
 /* The function does not run: those see its return who have seen its entry before, but not who has
@@ -619,17 +639,23 @@ static void skip(struct ftr_call *call, struct hook_visit *v)
 	arch_call_finish(call, true);
 }
 
-static inline void run_entries(struct ftr_call *call)
+/* Behind the last one. */
+static void go_on_entries(struct ftr_call *call)
 {
 	struct hook_visit *v = call->visit;
 
-	do
+	while (!call->state.skipped && v->more && next_entry(call))
 		call_handler(call, v);
-	while (!call->state.skipped && v->more && next_entry(call));
 	if (call->state.skipped)
 		skip(call, v);
 	else if (call->state.spilled)
 		arch_call_finish(call, false);
+}
+
+static inline void run_entries(struct ftr_call *call)
+{
+	call_handler(call, call->visit);
+	go_on_entries(call);
 }
 
 static void run_entries_apart(struct ftr_call *call)
@@ -708,21 +734,28 @@ static bool is_prepared(void)
 	return t && *t->records && t->states[false];
 }
 
-static inline void enter(struct ftr_call *call, const struct detour_info *info, bool has_entry)
+/* The function does not run: where to go instead. */
+static void skip_body(struct ftr_call *call, bool has_entry)
+{
+	const struct hook_places *places = places_of(call->frame.info);
+
+	if (has_entry)
+		end_state(entry_of(shadow_self(), call->frame.slot));
+	call->frame.go = place(call->frame.info, has_entry ? places->skip : places->drop);
+}
+
+__attribute__((noinline)) static void enter(struct ftr_call *call, bool has_entry)
 {
 	struct shadow_thread *t = has_entry ? shadow_self() : thread_ready();
 	struct hook_visit v;
 
-	if (!t || t->paused || !begin_visit(call, &v, t, info))
+	if (!t || t->paused || !begin_visit(call, &v, t, call->frame.info))
 		return;
 	if (first_entry(call, has_entry))
 		run(call, &v, false);
-	deactivate(&v);
-	if (!call->state.skipped)
-		return;
-	if (v.state)
-		end_state(entry_of(t, call->frame.slot));
-	call->frame.go = place(info, has_entry ? places_of(info)->skip : places_of(info)->drop);
+	deactivate(v.active);
+	if (call->state.skipped)
+		skip_body(call, has_entry);
 }
 
 /* The return handlers that are owed, newest call first. The frame looks as at an entry. */
@@ -749,23 +782,174 @@ __attribute__((noinline)) static void pay(struct ftr_call *call)
 		v.limit = state->limit;
 		if (first_return(call))
 			run(call, &v, true);
-		deactivate(&v);
+		deactivate(v.active);
 		unpark(owner, parked);
 	}
 }
 
-/* The entry of the call that returns, if it has return handlers to call. */
-static struct shadow_entry *find_hooked(const struct slow_frame *f, struct shadow_thread **owner)
-{
-	struct shadow_thread *t = shadow_self();
-	struct shadow_entry *e = t ? mirror_place(&t->node, f->slot) : NULL;
+/* ---- uniform lists, in a thread that is in no handler ---- */
 
-	*owner = t;
-	if (!e || e->slot != f->slot)
-		e = shadow_find(f, owner);
-	if (!e || !(e->flags & SHADOW_HOOKED))
-		return NULL;
-	return shadow_func_of(e) == f->info->id ? e : NULL;
+/*
+ * Few instructions for each handler, and no read side section: while the version is what it was when
+ * reading began, all that was read is true, and a hook whose serial has been stored is seen by
+ * hook_running(). Lists stay readable. When the version has changed the general way takes over.
+ */
+struct walk {
+	const struct hook_point *point;
+	uint64_t version;
+	const struct hook *hooks;
+	uint32_t count;
+	uint8_t places;
+	uint64_t taken, limit;
+	struct hook_activation *active;
+	struct hook_state *state;
+};
+
+static inline bool is_current(const struct walk *w)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return ORDERED(w->point->version) == w->version;
+}
+
+static inline bool begin_walk(struct walk *w, struct ftr_call *call, struct shadow_thread *t)
+{
+	const struct hook_list *list;
+
+	w->point = (const struct hook_point *)call->frame.info->point;
+	w->version = __atomic_load_n(&w->point->version, __ATOMIC_ACQUIRE);
+	list = __atomic_load_n(&w->point->list, __ATOMIC_CONSUME);
+	if (!list || !list->uniform)
+		return false;
+	w->hooks = list->hooks;
+	w->count = list->count;
+	w->places = list->places;
+	w->taken = list->taken;
+	w->limit = list->newest;
+	w->active = &t->active[0];
+	w->state = NULL;
+	call->saved_errno = *errno_of_thread();
+	return is_current(w);
+}
+
+/* False: @hook may not be what it was. Else it has begun to run. */
+static inline bool announce(const struct walk *w, const struct hook *hook)
+{
+	ORDERED(w->active->serial) = hook->serial;
+	return is_current(w);
+}
+
+static inline void set_word(struct ftr_call *call, const struct walk *w, uint8_t place)
+{
+	call->word = w->state && place != PLACE_NO ? &w->state->words[place] : NULL;
+}
+
+/* Go on in the general way from behind the hook @index of @serial, which has run. */
+__attribute__((noinline)) static void leave_walk(struct ftr_call *call, struct hook_state *state,
+	uint64_t limit, uint32_t index, uint64_t serial)
+{
+	struct hook_visit v = { .more = true, .info = call->frame.info, .thread = shadow_self(),
+		.place = PLACE_NO, .index = index, .serial = serial, .limit = limit, .state = state };
+
+	if (call->word && state)
+		v.place = (uint8_t)(call->word - state->words);
+	v.active = &v.thread->active[0];
+	v.active->serial = 0;
+	call->visit = &v;
+	if (call->state.returning)
+		go_on_returns(call);
+	else
+		go_on_entries(call);
+}
+
+/* @last: the walk has ended early, behind it. */
+static inline void end_walk(const struct walk *w, struct ftr_call *call, const struct hook *last,
+	uint64_t serial)
+{
+	int *error = errno_of_thread();
+
+	if (last)
+		leave_walk(call, w->state, w->limit, (uint32_t)(last - w->hooks), serial);
+	else if (call->state.spilled)
+		arch_call_finish(call, false);
+	if (*error != call->saved_errno)
+		*error = call->saved_errno;
+	deactivate(w->active);
+}
+
+/* False: nothing has been done. */
+static bool walk_entries(struct ftr_call *call, struct shadow_thread *t, bool has_entry)
+{
+	const struct hook *h, *last = NULL;
+	uint64_t serial = 0;
+	bool same = true;
+	struct walk w;
+
+	if (!begin_walk(&w, call, t))
+		return false;
+	if (has_entry && w.places) {
+		w.state = begin_state(call, t, w.places > SMALL_PLACES, w.limit, w.taken);
+		if (!w.state)
+			return false;
+	}
+	call->state = (struct call_state){ .returning = false };
+	ORDERED(w.active->slot) = call->frame.slot;
+	for (h = w.hooks; h < w.hooks + w.count && !call->state.skipped; h++) {
+		const struct hook hook = *h;
+
+		same = announce(&w, &hook);
+		if (!same)
+			break;
+		set_word(call, &w, hook.place);
+		if (call->word)
+			*call->word = 0;
+		if (!hook.entry)
+			continue;
+		last = h;
+		serial = hook.serial;
+		hook.entry(call, hook.data);
+	}
+	if (same || last)
+		end_walk(&w, call, same && !call->state.skipped ? NULL : last, serial);
+	else
+		deactivate(w.active);
+	if (call->state.skipped)
+		skip_body(call, has_entry);
+	return same || last;
+}
+
+static bool walk_returns(struct ftr_call *call, struct shadow_thread *t, struct shadow_entry *e)
+{
+	const struct hook *h, *last = NULL;
+	uint64_t serial = 0;
+	bool same = true;
+	struct walk w;
+
+	if (!begin_walk(&w, call, t))
+		return false;
+	w.state = state_kept(t, e);
+	if (w.state->limit != w.limit || w.state->seen != w.taken)
+		return false;
+	call->ret = e->ret;
+	call->state = (struct call_state){ .returning = true };
+	ORDERED(w.active->slot) = call->frame.slot;
+	for (h = w.hooks + w.count; h > w.hooks;) {
+		const struct hook hook = *--h;
+
+		same = announce(&w, &hook);
+		if (!same)
+			break;
+		if (!hook.ret)
+			continue;
+		set_word(call, &w, hook.place);
+		last = h;
+		serial = hook.serial;
+		hook.ret(call, hook.data);
+	}
+	if (same || last)
+		end_walk(&w, call, same ? NULL : last, serial);
+	else
+		deactivate(w.active);
+	return same || last;
 }
 
 /* ---- what the stubs call ---- */
@@ -782,35 +966,52 @@ void hook_set_env(struct isa_env *env)
 	env->hook_finish = (uint64_t)hook_finish;
 }
 
+/* Is it worth trying to walk? */
+static inline bool may_walk(const struct shadow_thread *t)
+{
+	return t && !t->active[0].slot && !t->paused;
+}
+
 void hook_entered(struct ftr_call *call)
 {
 	const uint64_t tagged = (uint64_t)call->frame.info;
 	const struct detour_info *info = (const struct detour_info *)(tagged & ~HOOK_TAG_MASK);
 	unsigned tag = tagged & HOOK_TAG_MASK;
+	bool has_entry = tag == HOOK_TAG_ENTERED && info->leave;
+	struct shadow_thread *t;
 
 	call->frame.info = info;
 	if (!is_prepared())
 		arch_call_vectors(prepare, call);
+	t = shadow_self();
 	call->frame.go = place(info,
 		tag == HOOK_TAG_ENTERED ? places_of(info)->run : places_of(info)->pass);
 	if (tag == HOOK_TAG_OWED)
 		pay(call);
-	else
-		enter(call, info, tag == HOOK_TAG_ENTERED && info->leave);
+	else if (!may_walk(t) || !*t->records || !walk_entries(call, t, has_entry))
+		enter(call, has_entry);
 }
 
-void hook_returned(struct ftr_call *call)
+/* The entry of the call that returns, if it has return handlers to call. */
+static struct shadow_entry *find_hooked(const struct slow_frame *f, struct shadow_thread **owner)
 {
-	struct slow_frame *f = &call->frame;
-	struct shadow_thread *owner;
-	struct shadow_entry *e = find_hooked(f, &owner);
-	struct hook_visit v;
+	struct shadow_thread *t = shadow_self();
+	struct shadow_entry *e = t ? mirror_place(&t->node, f->slot) : NULL;
 
-	f->go = place(f->info, places_of(f->info)->account);
-	if (!e)
-		return;
-	v.thread = shadow_self();
-	if (!v.thread || v.thread->paused || !begin_visit(call, &v, v.thread, f->info))
+	*owner = t;
+	if (!e || e->slot != f->slot)
+		e = shadow_find(f, owner);
+	if (!e || !(e->flags & SHADOW_HOOKED))
+		return NULL;
+	return shadow_func_of(e) == f->info->id ? e : NULL;
+}
+
+__attribute__((noinline)) static void leave(struct ftr_call *call, struct shadow_thread *owner,
+	struct shadow_entry *e)
+{
+	struct hook_visit v = { .thread = shadow_self() };
+
+	if (!v.thread || v.thread->paused || !begin_visit(call, &v, v.thread, call->frame.info))
 		return;
 	call->state.returning = true;
 	call->ret = e->ret;
@@ -818,26 +1019,35 @@ void hook_returned(struct ftr_call *call)
 	v.limit = v.state->limit;
 	if (v.state->seen && first_return(call))
 		run(call, &v, true);
-	deactivate(&v);
+	deactivate(v.active);
+}
+
+void hook_returned(struct ftr_call *call)
+{
+	struct slow_frame *f = &call->frame;
+	struct shadow_thread *owner;
+	struct shadow_entry *e = find_hooked(f, &owner);
+
+	f->go = place(f->info, places_of(f->info)->account);
+	if (!e)
+		return;
+	if (owner != shadow_self() || !may_walk(owner) || !walk_returns(call, owner, e))
+		leave(call, owner, e);
 	end_state(e);
 }
 
 void hook_finish(struct ftr_call *call)
 {
-	const struct hook_places *places = places_of(call->frame.info);
-	struct shadow_thread *t = shadow_self();
-	bool skipped = call->state.skipped, has_entry = call->frame.info->leave;
-	int32_t go = call->state.returning ? places->account : places->run;
+	const struct detour_info *info = call->frame.info;
 
+	call->frame.go = place(info,
+		call->state.returning ? places_of(info)->account : places_of(info)->run);
+	if (call->state.skipped)
+		skip_body(call, info->leave);
+	if (call->state.skipped || call->state.spilled)
+		arch_call_finish(call, call->state.skipped);
 	*errno_of_thread() = call->saved_errno;
-	if (skipped && has_entry)
-		end_state(entry_of(t, call->frame.slot));
-	if (skipped)
-		go = has_entry ? places->skip : places->drop;
-	if (skipped || call->state.spilled)
-		arch_call_finish(call, skipped);
-	call->frame.go = place(call->frame.info, go);
-	__atomic_store_n(&t->active[0].slot, 0, __ATOMIC_RELEASE);
+	deactivate(&shadow_self()->active[0]);
 }
 
 unsigned hook_depth(const struct ftr_call *call)

@@ -36,7 +36,11 @@ struct hook {
 struct hook_list {
 	uint32_t count;
 	bool vectors; /* any of them */
-	uint8_t places; /* hook_publish()'s: all hooks' places are below */
+	/* hook_publish()'s: */
+	bool uniform;	 /* there is nothing to ask about a hook but what it is to call */
+	uint8_t places;	 /* all hooks' places are below */
+	uint64_t taken;	 /* a bit for each place that is in use */
+	uint64_t newest; /* serial of the last one */
 	struct hook hooks[]; /* in attach order */
 };
 
@@ -47,12 +51,13 @@ struct hook_list {
 struct hook_point {
 	struct hook_plain plain;
 	struct hook_list *list; /* RCU; NULL: none */
+	uint64_t version; /* of the list, never used again; 0 while it is replaced */
 	struct ftr_function function;
 };
 
 /*
  * Make @list the list of @point; NULL: none. Returns the former one, which may be freed once
- * hook_synchronize() has returned true. One writer at a time.
+ * hook_synchronize() has returned true; its memory must stay readable for ever. One writer at a time.
  */
 struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list);
 

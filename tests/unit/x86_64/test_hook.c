@@ -246,6 +246,8 @@ static void note_return(struct ftr_call *call, void *data)
 	note((char)(*(char *)data - 'a' + 'A'));
 }
 
+static int thread; /* that the following are for */
+
 /* A probe, by its letter: 'a' to 'z' with both handlers. */
 static struct hook *add_letter(char letter, ftr_handler *entry, ftr_handler *ret)
 {
@@ -256,7 +258,7 @@ static struct hook *add_letter(char letter, ftr_handler *entry, ftr_handler *ret
 	if (old)
 		memcpy(list->hooks, old->hooks, old->count * sizeof(*h));
 	letters[(unsigned char)letter % HOOKS_MAX] = letter;
-	*h = (struct hook){ .serial = serial, .entry = entry, .ret = ret,
+	*h = (struct hook){ .serial = serial, .entry = entry, .ret = ret, .thread = thread,
 		.data = &letters[(unsigned char)letter % HOOKS_MAX] };
 	publish(list);
 	return h;
@@ -335,7 +337,7 @@ Test(hook, as_many_return_handlers_as_there_can_be)
 		cr_expect_eq(n[i], 2, "hook %u: %u", i, n[i]);
 }
 
-/* Each row is done from inside the entry handler of 'b', between 'a' and 'c'. */
+/* What a handler of 'b' does, once. */
 static const char *inside_does;
 
 static void acts(struct ftr_call *call, void *data)
@@ -350,9 +352,12 @@ static void acts(struct ftr_call *call, void *data)
 	inside_does = "";
 }
 
-static const struct {
+struct act {
 	const char *does, *log, *next;
-} acts_inside[] = {
+};
+
+/* In the entry handler, between 'a' and 'c'. */
+static const struct act acts_at_entry[] = {
 	{ "", "abcCA", "abcCA" },
 	{ "-c", "abA", "abA" },
 	{ "-a", "abcC", "bcC" },
@@ -362,21 +367,57 @@ static const struct {
 	/* d takes c's place, but has not seen the entry */
 	{ "-c+d", "abA", "abdDA" },
 	{ "-a+d", "abcC", "bcdDC" },
+	{ NULL },
 };
+
+/* In the return handler, between 'c' and 'a'. */
+static const struct act acts_at_return[] = {
+	{ "", "acCbA", "acCbA" },
+	{ "-c", "acCbA", "abA" },
+	{ "-a", "acCb", "cCb" },
+	{ "-b", "acCbA", "acCA" },
+	{ "-a-b-c", "acCb", "" },
+	{ "+d", "acCbA", "acdDCbA" },
+	{ "-c+d", "acCbA", "adDbA" },
+	{ "-a+d", "acCb", "cdDCb" },
+	{ NULL },
+};
+
+/* At the entry, with nothing else there. */
+static const struct act acts_alone[] = {
+	{ "", "bb", "bb" },
+	{ "-b", "b", "" },
+	{ "+d", "bb", "bdDb" },
+	{ "-b+d", "b", "dD" },
+	{ NULL },
+};
+
+static void act_inside(const struct act *row, const char *before, ftr_handler *entry,
+	ftr_handler *ret, const char *behind)
+{
+	for (; row->does; row++) {
+		publish(NULL);
+		add(before);
+		add_letter('b', entry, ret);
+		add(behind);
+		inside_does = row->does;
+		hooked(1);
+		expect_log(row->does, row->log);
+		hooked(1);
+		expect_log("the next call", row->next);
+		cr_expect_eq(hook_in_handler(), false);
+	}
+}
 
 Test(hook, handlers_attach_and_detach)
 {
 	hook_function(MODE_COUNT, true, false);
-	for (size_t i = 0; i < sizeof(acts_inside) / sizeof(acts_inside[0]); i++) {
-		publish(NULL);
-		add("a");
-		add_letter('b', acts, NULL);
-		add("c");
-		inside_does = acts_inside[i].does;
-		hooked(1);
-		expect_log(acts_inside[i].does, acts_inside[i].log);
-		hooked(1);
-		expect_log("the next call", acts_inside[i].next);
+	/* Handlers for one thread are called in the general way. */
+	for (int way = 0; way < 2; way++) {
+		thread = way ? getpid() : 0;
+		act_inside(acts_at_entry, "a", acts, NULL, "c");
+		act_inside(acts_at_return, "a", NULL, acts, "c");
+		act_inside(acts_alone, "", acts, acts, "");
 	}
 }
 
@@ -550,9 +591,12 @@ JUMPS(a_return_is_seen_after_a_jump, false, true)
 Test(hook, a_section_that_was_left_does_not_hold_up_for_ever)
 {
 	struct shadow_thread left = { .tid = 0 };
+	struct hook_list *list = list_of(1);
 
 	hook_function(MODE_COUNT, true, false);
-	add("a");
+	list->hooks[0] = (struct hook){ .serial = serials, .entry = general, .data = &entries,
+		.thread = getpid() }; /* not uniform */
+	publish(list);
 	hooked(1);
 	/* A thread that is there but reads no more. */
 	left.tid = getpid();
@@ -563,7 +607,6 @@ Test(hook, a_section_that_was_left_does_not_hold_up_for_ever)
 	left.reading = 0;
 	cr_expect(hook_synchronize());
 	/* Its own section is closed by the next call that has one. */
-	add("b");
 	shadow_self()->reading = 1;
 	hooked(1);
 	cr_expect_eq(shadow_self()->reading, 0);
