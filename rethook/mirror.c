@@ -233,7 +233,7 @@ void mirror_each(struct shadow_node *node, void (*visit)(struct shadow_entry *, 
 	if (step > mirror_size())
 		step = mirror_size();
 	for (uint64_t at = node->mirror; at < node->mirror + mirror_size(); at += step) {
-		if (sys_call(SYS_mincore, at, step, present) < 0)
+		if (shadow_hooks.sealed || sys_call(SYS_mincore, at, step, present) < 0)
 			memset(present, 1, sizeof(present));
 		for (size_t i = 0; i < step / sys_page; i++)
 			if (present[i])
