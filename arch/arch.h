@@ -576,7 +576,11 @@ struct arch_hit {
 
 /* The stub; NULL: the port has none. It keeps all registers, vectors included, and calls: */
 extern void (*const arch_hit_stub)(void);
-void usdt_hit(struct arch_hit *hit); /* tracer/usdt.c */
+void usdt_hit(struct arch_hit *hit, const void *kept); /* tracer/usdt.c */
+
+/* The low 64 bits of vector register @number, by what usdt_hit() is given as @kept. False: it is not
+ * there. */
+bool arch_hit_vector(const void *kept, unsigned number, uint64_t *value);
 
 /* Before the first detour that calls the stub. False: this processor cannot. */
 bool arch_hit_prepare(void);

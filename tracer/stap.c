@@ -433,3 +433,31 @@ int64_t stap_extend(const struct stap_arg *arg, uint64_t raw)
 		raw >>= arg->shift;
 	return arg->is_signed ? (int64_t)(raw << drop) >> drop : (int64_t)(raw << drop >> drop);
 }
+
+#define FLOAT_BITS  23 /* of the fraction */
+#define DOUBLE_BITS 52
+#define BIAS	    (1023 - 127) /* between their exponents */
+
+/* By its bits, since all code here leaves floating-point registers alone. Every float is a double. */
+static uint64_t widen(uint32_t bits)
+{
+	uint64_t sign = (uint64_t)(bits >> 31) << 63, exponent = bits >> FLOAT_BITS & 0xff;
+	uint64_t fraction = bits & ((1u << FLOAT_BITS) - 1);
+
+	if (exponent == 0xff) { /* infinite, not a number */
+		exponent = 0x7ff;
+	} else if (exponent) {
+		exponent += BIAS;
+	} else if (fraction) { /* denormal: the first bit becomes the one that is not stored */
+		unsigned up = (unsigned)__builtin_clz((uint32_t)fraction) - (31 - FLOAT_BITS);
+
+		fraction = fraction << up & ((1u << FLOAT_BITS) - 1);
+		exponent = BIAS + 1 - up;
+	}
+	return sign | exponent << DOUBLE_BITS | fraction << (DOUBLE_BITS - FLOAT_BITS);
+}
+
+uint64_t stap_double(const struct stap_arg *arg, uint64_t raw)
+{
+	return arg->size == 4 ? widen((uint32_t)raw) : raw;
+}

@@ -57,4 +57,7 @@ unsigned stap_parse(uint16_t machine, const char *text, struct stap_arg args[STA
 /* Cut a value as read (zero-extended or not) to the argument's size and sign. */
 int64_t stap_extend(const struct stap_arg *arg, uint64_t raw);
 
+/* The bits of the double that is equal to the argument, a float or a double, whose bits are @raw. */
+uint64_t stap_double(const struct stap_arg *arg, uint64_t raw);
+
 #endif

@@ -84,6 +84,7 @@ struct ftr_usdt {
 struct ftr_usdt_hit {
 	const struct usdt_place *place;
 	const struct arch_hit *state;
+	const void *kept; /* see arch_hit_vector() */
 };
 
 static struct {
@@ -135,18 +136,18 @@ static void leave(uint32_t *running)
 		;
 }
 
-void usdt_hit(struct arch_hit *state)
+void usdt_hit(struct arch_hit *state, const void *kept)
 {
 	struct usdt_place *place = (struct usdt_place *)state->record;
-	struct ftr_usdt_hit hit = { place, state };
+	struct ftr_usdt_hit hit = { place, state, kept };
 	int *error = errno_offset ? (int *)(arch_thread_pointer() + (uint64_t)errno_offset) : NULL;
-	int kept = error ? *error : 0;
+	int saved = error ? *error : 0;
 
 	__atomic_fetch_add(place->running, 1, __ATOMIC_SEQ_CST);
 	run_hooks(__atomic_load_n(&place->hooks, __ATOMIC_SEQ_CST), &hit);
 	leave(place->running);
 	if (error)
-		*error = kept;
+		*error = saved;
 }
 
 EXPORTED const struct ftr_usdt_probe *ftr_usdt_probe(const struct ftr_usdt_hit *hit)
@@ -171,26 +172,54 @@ static int read_safely(uint64_t address, void *to, size_t size)
 	return got == (long)size ? 0 : got < 0 ? (int)got : -EFAULT;
 }
 
-EXPORTED int ftr_usdt_argument(const struct ftr_usdt_hit *hit, unsigned n, int64_t *value)
+/* Argument @n, if it is a number of that kind: what it says of itself, and its bits. */
+static int read_argument(const struct ftr_usdt_hit *hit, unsigned n, bool is_float,
+	const struct stap_arg **found, uint64_t *raw)
 {
 	const struct stap_arg *arg = &hit->place->args[n < STAP_ARGS_MAX ? n : 0];
-	uint64_t raw = (uint64_t)arg->value;
-	int err = 0;
+	bool in_vector = arg->kind == STAP_REGISTER && arg->base >= STAP_FLOAT_REGISTER;
 
+	*found = arg;
+	*raw = (uint64_t)arg->value;
 	if (n >= hit->place->probe.arguments)
 		return -ENOENT;
-	if (arg->kind == STAP_UNKNOWN || arg->is_float)
+	if (arg->kind == STAP_UNKNOWN || (arg->is_float || in_vector) != is_float
+		|| (is_float && arg->size < 4))
 		return -ENOTSUP;
+	if (in_vector)
+		return arch_hit_vector(hit->kept, arg->base - STAP_FLOAT_REGISTER, raw) ? 0
+										 : -ENOTSUP;
 	if (arg->kind == STAP_REGISTER)
-		raw = register_value(hit->state, arg->base);
-	if (arg->kind == STAP_MEMORY) {
-		raw += register_value(hit->state, arg->base);
-		raw += register_value(hit->state, arg->index) * arg->scale;
-		err = read_safely(raw, &raw, arg->size);
-	}
+		*raw = register_value(hit->state, arg->base);
+	if (arg->kind != STAP_MEMORY)
+		return 0;
+	*raw += register_value(hit->state, arg->base);
+	*raw += register_value(hit->state, arg->index) * arg->scale;
+	return read_safely(*raw, raw, arg->size);
+}
+
+EXPORTED int ftr_usdt_argument(const struct ftr_usdt_hit *hit, unsigned n, int64_t *value)
+{
+	const struct stap_arg *arg;
+	uint64_t raw;
+	int err = read_argument(hit, n, false, &arg, &raw);
+
 	if (!err)
 		*value = stap_extend(arg, raw);
 	return err;
+}
+
+EXPORTED int ftr_usdt_double(const struct ftr_usdt_hit *hit, unsigned n, double *value)
+{
+	const struct stap_arg *arg;
+	uint64_t raw;
+	int err = read_argument(hit, n, true, &arg, &raw);
+
+	if (err)
+		return err;
+	raw = stap_double(arg, raw);
+	memcpy(value, &raw, sizeof(raw));
+	return 0;
 }
 
 /* ---- one at a time ---- */

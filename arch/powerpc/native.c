@@ -79,6 +79,14 @@ bool arch_hit_prepare(void)
 	return false;
 }
 
+bool arch_hit_vector(const void *kept, unsigned number, uint64_t *value)
+{
+	(void)kept;
+	(void)number;
+	(void)value;
+	return false;
+}
+
 const uint8_t arch_code_unit = 4;
 const uint8_t arch_breakpoint[] = { 0x08, 0x00, 0xe0, 0x7f }; /* trap */
 

@@ -84,6 +84,7 @@ hit_stub:
 	mov	hit_mask(%rip), %eax
 	xsave64	(%rsp)
 	mov	%rbx, %rdi
+	mov	%rsp, %rsi
 	call	usdt_hit
 	xor	%edx, %edx
 	mov	hit_mask(%rip), %eax

@@ -291,6 +291,9 @@ FTR_API const struct ftr_usdt_probe *ftr_usdt_probe(const struct ftr_usdt_hit *h
  */
 FTR_API int ftr_usdt_argument(const struct ftr_usdt_hit *hit, unsigned n, int64_t *value);
 
+/* The same of a float or double; here -ENOTSUP if it is neither. */
+FTR_API int ftr_usdt_double(const struct ftr_usdt_hit *hit, unsigned n, double *value);
+
 /* ---- call stacks ---- */
 
 /*

@@ -57,6 +57,16 @@ __asm__(".text\n.type wide, @function\nwide:\n\tmov %edi, %eax\n"
 	"\t.asciz \"-4@%edi 1@%dil -1@%dil 4@$-1 8f@%xmm0 3@%eax 8@8(%rax)\"\n"
 	"994:\t.balign 4\n.popsection\n");
 
+/* Floating-point arguments; the third is a float in memory. */
+int floats(double d, float f, const float *memory);
+__asm__(".text\n.type floats, @function\nfloats:\n\tmov $1, %eax\n"
+	"990:\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tadd $1, %eax\n\tret\n.size floats, . - floats\n"
+	".pushsection .note.stapsdt,\"\",\"note\"\n\t.balign 4\n\t.4byte 992f-991f,994f-993f,3\n"
+	"991:\t.asciz \"stapsdt\"\n992:\t.balign 4\n993:\t.8byte 990b\n\t.8byte _.stapsdt.base\n"
+	"\t.8byte 0\n\t.asciz \"ftrtest_floats\"\n\t.asciz \"floats\"\n"
+	"\t.asciz \"8f@%xmm0 -4f@%xmm1 4f@(%rdi) 8f@%xmm17 4@%eax 2f@%xmm0 8f@8(%rax)\"\n"
+	"994:\t.balign 4\n.popsection\n");
+
 /* Probes without room: the instruction behind the nop is jumped to, directly and by a table whose
  * address is taken before the probe. */
 #define NOTE_OF(name)                                                                              \
@@ -151,6 +161,33 @@ Test(usdt, a_nop_of_five_bytes, .init = begin)
 	cr_assert_eq(seen.errors[6], -EFAULT); /* near address 0 */
 	cr_assert_eq(ftr_usdt_detach(u), 0);
 	cr_assert(!memcmp(before, (void *)(uintptr_t)wide, sizeof(before)));
+}
+
+static void note_floats(struct ftr_usdt_hit *hit, void *data)
+{
+	static const int errors[8] = { 0, 0, 0, -ENOTSUP, -ENOTSUP, -ENOTSUP, -EFAULT, -ENOENT };
+	double *values = data;
+
+	for (unsigned i = 0; i < 8; i++)
+		cr_assert_eq(ftr_usdt_double(hit, i, &values[i]), errors[i], "argument %u", i);
+}
+
+Test(usdt, floating_point_arguments, .init = begin)
+{
+	static const float rows[] = { 0, -0.0f, 1.5f, -3e38f, 1e-40f, -1e-45f, 1.0f / 3, __builtin_inff() };
+	double values[8];
+	struct ftr_usdt *u;
+
+	cr_assert_eq(ftr_usdt_attach("ftrtest_floats", NULL, NULL, note_floats, values, &u), 1);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const double wanted[3] = { i / 3.0, rows[i], -rows[i] };
+		const float memory = -rows[i];
+
+		cr_assert_eq(floats(i / 3.0, rows[i], &memory), 2);
+		cr_assert(!memcmp(values, wanted, sizeof(wanted)), "row %zu: %g %g %g", i,
+			values[0], values[1], values[2]);
+	}
+	cr_assert_eq(ftr_usdt_detach(u), 0);
 }
 
 Test(usdt, a_probe_that_is_jumped_to, .init = begin)
