@@ -382,6 +382,37 @@ bool hook_uses_vectors(ftr_handler *code)
 	return n <= 0 || arch_isa->uses_vectors(bytes, (size_t)n);
 }
 
+/* ---- from one kind of handler to the other ---- */
+
+struct apart {
+	ftr_handler *function;
+	void *data;
+	void *visit; /* the call's own */
+};
+
+static void run_apart(struct ftr_call *call)
+{
+	const struct apart *apart = call->visit;
+
+	call->visit = apart->visit;
+	apart->function(call, apart->data);
+}
+
+void hook_call_apart(struct ftr_call *call, ftr_handler *function, void *data)
+{
+	struct apart apart = { function, data, call->visit };
+
+	if (call->state.apart) {
+		function(call, data);
+		return;
+	}
+	if (call->state.spilled)
+		arch_call_finish(call, false);
+	call->state.spilled = 0;
+	call->visit = &apart;
+	arch_call_vectors(run_apart, call);
+}
+
 /* ---- which handler is next ---- */
 
 /*

@@ -113,6 +113,7 @@ static void attach(struct ftr_expect *expect, const struct ftr_probe_spec *given
 	spec.entry = expect_entered;
 	spec.ret = expect_returned;
 	spec.data = expect;
+	spec.flags |= FTR_GENERAL_REGS; /* see expect_entered() */
 	found = ftr_attach(&spec, &expect->probe);
 	if (found == -ENODATA) {
 		spec.ret = NULL;
@@ -250,6 +251,16 @@ static int fault_of(const struct ftr_expect *expect, const struct expect_conditi
 }
 
 /* Add a condition; handlers see it complete. */
+/* Is it more than looking at registers? Strings among the arguments are kept with a result. */
+static bool needs_more(const struct ftr_expect *expect, const struct expect_condition *c)
+{
+	bool strings = false;
+
+	for (unsigned i = 0; c->n == FTR_RESULT && i < expect->signature.n; i++)
+		strings |= signature_letter(&expect->signature, i) == 'z';
+	return strings || c->kind == KIND_STRING || c->kind == KIND_BYTES || c->kind == KIND_PREDICATE;
+}
+
 static int add(struct ftr_expect *expect, struct expect_condition c)
 {
 	int err = expect ? enter() : -EINVAL;
@@ -269,6 +280,8 @@ static int add(struct ftr_expect *expect, struct expect_condition c)
 	if (c.words)
 		c.words = copy(&expect->arena, c.words);
 	expect->conditions[expect->nconditions] = c;
+	if (needs_more(expect, &c))
+		__atomic_store_n(&expect->apart, true, __ATOMIC_RELAXED);
 	if (c.n == FTR_RESULT)
 		__atomic_store_n(&expect->keeps, true, __ATOMIC_RELAXED);
 	if (c.n == FTR_RESULT && (c.how == FTR_WHEN || c.how == FTR_UNLESS))

@@ -121,6 +121,7 @@ struct ftr_expect {
 	bool entry_only;
 	bool at_return; /* calls are counted when they return */
 	bool keeps;	/* conditions on results: arguments are kept for messages */
+	bool apart;	/* what is looked at takes system calls, or predicates */
 	uint64_t least, most;
 	uint32_t nconditions; /* written last */
 	struct expect_condition conditions[EXPECT_CONDITIONS];

@@ -4,7 +4,7 @@
 #include "decimal.h"
 #include "peek.h"
 #include "../arch/sys.h"
-#include "../rethook/shadow.h"
+#include "../rethook/hook.h"
 
 /*
  * The word of a call: CALL_SEEN, what MUST have been and was not at its entry (a bit for each
@@ -155,26 +155,44 @@ static void note_return(struct expect_call *seen, const struct signature *signat
 	note_value(&seen->values, signature, call, FTR_RESULT, SIGNATURE_MAX);
 }
 
-/* Write down a call for a message, unless there is one already. */
-static void note_call(struct expect_call *seen, const struct ftr_expect *expect,
-	struct ftr_call *call, uint64_t number, enum moment moment)
-{
-	uint32_t none = CALL_NONE;
+/* A call that a message will tell of. */
+struct note {
+	struct expect_call *seen;
+	const struct ftr_expect *expect;
+	uint64_t number;
+	enum moment moment;
+};
 
-	if (!__atomic_compare_exchange_n(&seen->state, &none, CALL_CLAIMED, false, __ATOMIC_RELAXED,
-		    __ATOMIC_RELAXED))
-		return;
+static void write_down(struct ftr_call *call, void *data)
+{
+	const struct note *note = data;
+	struct expect_call *seen = note->seen;
+	const struct ftr_expect *expect = note->expect;
+
 	seen->thread = thread_id();
-	seen->number = number;
+	seen->number = note->number;
 	seen->expect = expect;
 	seen->function = ftr_call_function(call);
-	if (moment == AT_ENTRY) {
+	if (note->moment == AT_ENTRY) {
 		seen->arguments = true;
 		note_arguments(&seen->values, &expect->signature, call);
 	} else {
 		note_return(seen, &expect->signature, call, kept_at(expect, *ftr_call_word(call)));
 	}
 	seen->nstack = ftr_call_stack(call, seen->stack, EXPECT_STACK);
+}
+
+/* Write it down, unless there is one already. */
+static void note_call(struct expect_call *seen, const struct ftr_expect *expect,
+	struct ftr_call *call, uint64_t number, enum moment moment)
+{
+	struct note note = { seen, expect, number, moment };
+	uint32_t none = CALL_NONE;
+
+	if (!__atomic_compare_exchange_n(&seen->state, &none, CALL_CLAIMED, false, __ATOMIC_RELAXED,
+		    __ATOMIC_RELAXED))
+		return;
+	hook_call_apart(call, write_down, &note);
 	__atomic_store_n(&seen->state, CALL_COMPLETE, __ATOMIC_RELEASE);
 }
 
@@ -239,7 +257,7 @@ static uint64_t count(struct ftr_expect *expect, struct ftr_call *call, enum mom
 	return number;
 }
 
-void expect_entered(struct ftr_call *call, void *data)
+static void entered(struct ftr_call *call, void *data)
 {
 	struct ftr_expect *expect = data;
 	uint32_t n = __atomic_load_n(&expect->nconditions, __ATOMIC_ACQUIRE);
@@ -274,7 +292,7 @@ static void look_at_result(struct ftr_expect *expect, struct ftr_call *call, uin
 		AT_RETURN);
 }
 
-void expect_returned(struct ftr_call *call, void *data)
+static void returned(struct ftr_call *call, void *data)
 {
 	struct ftr_expect *expect = data;
 	uint64_t word = *ftr_call_word(call);
@@ -284,4 +302,23 @@ void expect_returned(struct ftr_call *call, void *data)
 		look_at_result(expect, call, word);
 	if (kept)
 		__atomic_store_n(&kept->used, 0, __ATOMIC_RELEASE);
+}
+
+/* All of us leaves vectors alone; but predicates do not, nor, on some CPUs, system calls. */
+static void look(struct ftr_call *call, struct ftr_expect *expect, ftr_handler *handler)
+{
+	if (__atomic_load_n(&expect->apart, __ATOMIC_RELAXED))
+		hook_call_apart(call, handler, expect);
+	else
+		handler(call, expect);
+}
+
+void expect_entered(struct ftr_call *call, void *data)
+{
+	look(call, data, entered);
+}
+
+void expect_returned(struct ftr_call *call, void *data)
+{
+	look(call, data, returned);
 }

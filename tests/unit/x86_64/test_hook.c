@@ -55,7 +55,14 @@ static void vectors(struct ftr_call *call, void *data)
 	SPOIL_GENERAL;
 }
 
-/* Both, in attach order. */
+/* Has looked at a vector when it puts all of them aside. */
+GENERAL static void looks_and_puts_aside(struct ftr_call *call, void *data)
+{
+	cr_assert(ftr_argument(call, "d", 0));
+	hook_call_apart(call, vectors, data);
+}
+
+/* In attach order. */
 static struct hook_list *list_of(unsigned count)
 {
 	struct hook_list *list = calloc(1, sizeof(*list) + count * sizeof(struct hook));
@@ -158,6 +165,7 @@ static const struct {
 	{ "entry, vectors", vectors, NULL, true },
 	{ "return, vectors", NULL, vectors, true },
 	{ "entry and return, vectors", vectors, vectors, true },
+	{ "vectors put aside", looks_and_puts_aside, looks_and_puts_aside },
 };
 #define HANDLERS (sizeof(handlers) / sizeof(handlers[0]))
 
