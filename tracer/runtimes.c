@@ -7,10 +7,10 @@
  * - OCaml: the code of its units. The collector follows their frames from one return address to the
  *   next; C code is beyond the frames that it looks at.
  * - Java: the whole virtual machine. Generated code calls any function of it, and the return
- * address of that call is how the innermost Java frame is found.
+ *   address of that call is how the innermost Java frame is found.
  * - V8's built-in code has no unwind tables, and leaves by other return addresses than it was
- * entered with. The C++ functions that it calls are ordinary, but V8 reads and rewrites their
- * return addresses; it asks a resolver where these are kept, made for tracers like this one
+ *   entered with. The C++ functions that it calls are ordinary, but V8 reads and rewrites their
+ *   return addresses; it asks a resolver where these are kept, made for tracers like this one
  *   (v8::V8::SetReturnAddressLocationResolver).
  */
 #include "runtimes.h"
@@ -95,10 +95,10 @@ int runtimes_mark(struct plan *plan)
 void runtimes_announce(const struct plan *plan)
 {
 	const struct symbol *s = find(plan, V8_SET_RESOLVER);
-	void (*set_resolver)(uint64_t(*)(uint64_t));
+	void (*set_resolver)(uint64_t (*)(uint64_t));
 
 	if (!s)
 		return;
-	set_resolver = (void (*)(uint64_t(*)(uint64_t)))(s->start + plan->module->bias);
+	set_resolver = (void (*)(uint64_t (*)(uint64_t)))(s->start + plan->module->bias);
 	set_resolver(shadow_locate);
 }

@@ -413,6 +413,12 @@ uint64_t image_next(const struct image *im, uint8_t **out)
 	return im->base + im->used[IMAGE_TEXT];
 }
 
+/* valgrind does what such names of any library's symbols say: replace or wrap functions, or be told. */
+static bool is_order(const char *name)
+{
+	return str_starts(name, "_vgr") || str_starts(name, "_vgw") || str_starts(name, "_vgn");
+}
+
 int image_add(struct image *im, const struct isa_detour *d, const char *name, uint64_t fallback)
 {
 	uint64_t start = im->used[IMAGE_TEXT];
@@ -423,7 +429,7 @@ int image_add(struct image *im, const struct isa_detour *d, const char *name, ui
 	if (d->size > im->isa->detour_max || d->ret > d->size || d->body > d->size
 		|| d->nranges > 2 || !image_ranges_ok(d->ranges, d->nranges, d->size))
 		return -EINVAL;
-	if (!name || !*name) {
+	if (!name || !*name || is_order(name)) {
 		str_print(made_up, sizeof(made_up), "sub_%lx", (unsigned long)fallback);
 		name = made_up;
 	}

@@ -113,6 +113,26 @@ static void build(struct image *im, uint64_t base, const void **bytes, size_t *s
 	cr_assert(image_finish(im, bytes, size) == 0);
 }
 
+/* valgrind ends a program whose libraries have such names and are not its own. */
+Test(image, names_that_valgrind_obeys_are_not_taken_over)
+{
+	static const char *const names[] = { "_vgnU_freeres", "_vgr10010ZU_libcZdsoZa_malloc",
+		"_vgw00000ZZ_libcZdsoZa_free" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const void *bytes;
+		struct image im;
+		size_t size;
+
+		cr_assert(image_begin(&im, &tiny, free_range(ROOM), ROOM, PAGE, 0, NULL, 1) == 0);
+		add(&im, 4, names[i]);
+		cr_assert(image_finish(&im, &bytes, &size) == 0);
+		cr_expect(!memmem(bytes, size, names[i], strlen(names[i])), "%s", names[i]);
+		cr_expect(memmem(bytes, size, "sub_abc4@ftr", 13), "%s", names[i]);
+		image_free(&im);
+	}
+}
+
 static uint64_t detour_at(uint64_t base, int index)
 {
 	return base + 576 + 32 + (uint64_t)index * 16;
