@@ -7,6 +7,7 @@
 
 #define WAIT_NS	  50000
 #define WAITS_MAX 20000 /* more than a second */
+#define SPINS_MAX 100	/* before that: sections are short, and sleep is long where all processors work */
 
 uint64_t rcu_phase = 1;
 bool rcu_needs_fence;
@@ -47,7 +48,9 @@ bool rcu_synchronize(void)
 		while (t != self && is_reading(t, phase) && !thread_is_gone(t)) {
 			struct timespec wait = { 0, WAIT_NS };
 
-			if (++waits > WAITS_MAX)
+			if (++waits < SPINS_MAX)
+				continue;
+			if (waits > WAITS_MAX)
 				return false;
 			sys_call(SYS_nanosleep, &wait, NULL);
 		}

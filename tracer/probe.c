@@ -12,6 +12,7 @@
 #include <time.h>
 
 #define EXPORTED __attribute__((visibility("default")))
+#define SPINS_MAX  1000 /* before the processor is given away */
 #define BLOCKS_MAX 16384 /* threads at a time whose own numbers are told apart */
 
 /* Who reads it without the lock: ftr_read() and its kin, and threads that begin. */
@@ -708,8 +709,9 @@ EXPORTED int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 /* Handlers of the probe may be running in other threads. */
 static void wait_for_handlers(const struct ftr_probe *p)
 {
-	while (has_handlers(p) && !hook_in_handler() && hook_running(p->serial))
-		sys_call(SYS_sched_yield);
+	for (unsigned n = 0; has_handlers(p) && !hook_in_handler() && hook_running(p->serial); n++)
+		if (n > SPINS_MAX)
+			sys_call(SYS_sched_yield);
 }
 
 /* Are there no probes any more, and do they not come and go all the time? */

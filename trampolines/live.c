@@ -40,6 +40,7 @@
 
 #define LIVE_PAGE (1u << 16) /* a multiple of every page size */
 #define TRIES_MAX 100
+#define SPINS_MAX 1000
 #define WAIT_US	  2000 /* how long a thread sleeps at a breakpoint before it tries again */
 #define PAUSE_US  200  /* between tries, times their number */
 
@@ -218,8 +219,9 @@ static void live_publish(struct live_table *t)
 /* No handler reads the table any more; they block all signals, so they come to an end. */
 static void live_await_readers(void)
 {
-	while (__atomic_load_n(&live.wiped->readers, __ATOMIC_SEQ_CST))
-		threads_pause(20);
+	for (unsigned n = 0; __atomic_load_n(&live.wiped->readers, __ATOMIC_SEQ_CST); n++)
+		if (n > SPINS_MAX)
+			threads_pause(20);
 }
 
 static const struct isa_patch *live_find(const struct live_table *t, uint64_t site)
