@@ -22,7 +22,7 @@ struct counted {
 
 static bool find_counted(uint64_t address, struct counted *c)
 {
-	const struct where_entry *w = where_find(address);
+	const struct where_entry *w = where_traced(address);
 	const struct target *t = target_find(address);
 
 	*c = (struct counted){ .id = w ? w->id : t ? t->function.id : 0,

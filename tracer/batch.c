@@ -238,7 +238,7 @@ static int patch(struct batch *batch, const struct plan *plan)
 
 	if (err)
 		failed(batch, plan->module, "its code cannot be written");
-	else if (plan < batch->plans + batch->nplans)
+	else
 		where_add(plan);
 	if (plan->has_unwinder)
 		unwind_add(&plan->unwinder);

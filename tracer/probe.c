@@ -197,7 +197,7 @@ static void take(struct search *s, struct catalog_module *module, const struct s
 	for (size_t i = 0; i < s->probe->ntargets; i++)
 		if (s->probe->targets[i] == t)
 			return;
-	if (t->function.site.choice == SITE_REFUSED || t->function.watch
+	if (t->function.site.choice == SITE_REFUSED
 		|| (s->spec->ret && t->function.site.entry_only)) {
 		s->refused++;
 		s->module = t->point.function.module;

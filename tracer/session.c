@@ -5,6 +5,7 @@
 #include "record.h"
 #include "../trampolines/trap.h"
 #include "watch.h"
+#include "where.h"
 #include "wiped.h"
 #include "../arch/sys.h"
 #include "../rethook/hook.h"
@@ -140,6 +141,13 @@ static int patch_live(const struct plan *plan, struct arena *arena)
 	return live_store(plan->patches, plan->npatches, windows, NULL, &session.settings.patch);
 }
 
+static int watch_module(const struct plan *plan, struct arena *arena)
+{
+	int err = patch_live(plan, arena);
+
+	return err ? err : where_add(plan);
+}
+
 /* What the tracer watches for its own sake, probes need to know too: see watch.h. */
 static int watch_process(void)
 {
@@ -156,7 +164,7 @@ static int watch_process(void)
 		err = 0;
 	}
 	for (size_t i = 0; !err && i < batch.nall; i++)
-		err = patch_live(&batch.plans[i], &arena);
+		err = watch_module(&batch.plans[i], &arena);
 	batch_free(&batch);
 	arena_free(&arena);
 	return err;

@@ -70,10 +70,11 @@ struct target *target_of(struct catalog_module *module, const struct symbol *sym
 		return NULL;
 	t->module = module;
 	t->address = address;
-	t->traced = where;
+	t->patched = where;
+	t->traced = where_traced(address);
 	t->function.symbol = symbol;
 	t->function.index = (uint32_t)(symbol - module->plan.symbols.list);
-	t->function.id = where ? where->id : 0;
+	t->function.id = t->traced ? where->id : 0;
 	if (!name(t, called))
 		return NULL;
 	plan_site(&module->plan, &t->function, &session.settings, where ? where->detour : 0);
@@ -233,7 +234,7 @@ static void take_back(struct changes *c, struct target *t)
 /* The function's own instructions are replaced, or one detour by another. */
 static int lead_to(struct changes *c, struct target *t, enum target_kind kind)
 {
-	bool own_code = t->kind == TARGET_NONE && !t->traced;
+	bool own_code = t->kind == TARGET_NONE && !t->patched;
 	struct isa_patch patches[2];
 	struct plan_function f;
 	int n;

@@ -33,6 +33,7 @@ struct target {
 	struct plan_function function; /* as it would be traced; .id once it has one */
 	uint32_t entry_id; /* counts calls whose returns nobody wants to see; 0: none yet */
 	bool traced;	  /* by the tracer too */
+	bool patched;	  /* by it, be it only to watch it */
 	struct hook_point point;
 	/* probes attached: */
 	uint32_t ncounters, nentries, nreturns;

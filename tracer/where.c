@@ -59,3 +59,10 @@ const struct where_entry *where_find(uint64_t addr)
 		found = find_in(t, addr);
 	return found;
 }
+
+const struct where_entry *where_traced(uint64_t addr)
+{
+	const struct where_entry *found = where_find(addr);
+
+	return found && found->id != ID_NONE ? found : NULL;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which traced function begins at an address of this process. */
+/* Which function that the tracer has patched begins at an address of this process. */
 #ifndef TRACER_WHERE_H
 #define TRACER_WHERE_H
 
@@ -8,7 +8,7 @@
 struct where_entry {
 	uint64_t addr; /* run-time */
 	uint64_t detour; /* run-time */
-	uint32_t id;
+	uint32_t id; /* ID_NONE: it is not traced, only watched (watch.h) */
 	bool entry_only;
 };
 
@@ -17,7 +17,9 @@ struct plan;
 /* Add the functions of a module. Not by two threads at a time. 0 or -ENOMEM. */
 int where_add(const struct plan *plan);
 
-/* The entry of @addr, NULL when there is none. May be called at any time. */
+/* The entry of @addr, NULL when there is none; the second one looks for traced functions alone. May
+ * be called at any time. */
 const struct where_entry *where_find(uint64_t addr);
+const struct where_entry *where_traced(uint64_t addr);
 
 #endif
