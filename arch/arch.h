@@ -329,6 +329,8 @@ struct func_record {
 };
 #define FUNC_RECORD_SIZE 64
 
+#define RETURNS_MAX (1u << 20) /* ids that isa_env.returns has room for */
+
 /* Everything a detour needs to know about the process it will run in. Run-time addresses. */
 struct isa_env {
 	enum detour_mode mode;
@@ -343,6 +345,7 @@ struct isa_env {
 	int64_t tls_errno; /* of errno itself */
 	uint64_t mask;	     /* see struct shadow_root */
 	uint64_t features;   /* AT_HWCAP */
+	uint64_t *returns;   /* by function id: the return point of its newest detour; NULL: not known */
 	uint64_t slow_entry; /* C: void (struct slow_frame *), see rethook/ */
 	uint64_t slow_exit;
 	uint64_t slow_unwind;
@@ -360,7 +363,6 @@ struct isa_common {
 	uint32_t slow_entry, slow_exit, pad, personality;
 	uint32_t hook_entry, hook_exit; /* stubs; 0: the port has none */
 	uint32_t hook_bare, hook_any; /* more of them, the port's own */
-	uint32_t end; /* a word for the address of the end of the image's code; 0: the port needs none */
 };
 
 #define ISA_CFI_MAX 512

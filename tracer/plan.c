@@ -534,6 +534,8 @@ static int add_detour(struct plan *plan, const struct plan_settings *settings, s
 		return npatches;
 	err = image_add(im, &detour, f->symbol->name, f->symbol->start);
 	f->detour = in.at;
+	if (settings->env->returns && detour.ret && in.id < RETURNS_MAX)
+		settings->env->returns[in.id] = in.at + detour.ret;
 	if (!err)
 		plan->npatches += (size_t)npatches;
 	return err;

@@ -15,6 +15,7 @@
 #include "../trampolines/live.h"
 #include <elf.h>
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 /* qemu-user accepts MADV_WIPEONFORK to no effect. */
@@ -75,6 +76,15 @@ static void renew(struct shadow_thread *thread)
 	probe_renewed(thread);
 }
 
+/* Pages of it come as they are used. NULL: tail calls take longer. */
+static uint64_t *make_returns(void)
+{
+	void *memory = sys_mmap(NULL, RETURNS_MAX * sizeof(uint64_t), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return sys_failed(memory) ? NULL : memory;
+}
+
 void session_set_env(void)
 {
 	mirror_setup(session.config.mode);
@@ -85,6 +95,7 @@ void session_set_env(void)
 		.tls_current = tls_offset(&shadow_words.current),
 		.mask = shadow_root.mask,
 		.features = session.features,
+		.returns = make_returns(),
 		.slow_entry = (uint64_t)shadow_slow_entry,
 		.slow_exit = (uint64_t)shadow_slow_exit,
 		.slow_unwind = (uint64_t)shadow_slow_unwind,

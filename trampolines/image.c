@@ -695,7 +695,6 @@ int image_finish(struct image *im, const void **bytes, size_t *size)
 	Elf64_Shdr shdrs[SECTIONS] = { { 0 } };
 	size_t names_size = image_section_names(names);
 	uint64_t end = image_layout(im, shdrs, names_size);
-	uint64_t code_end = im->base + im->used[IMAGE_TEXT];
 	uint64_t shoff = image_up(end, 8);
 	struct image_build_id *build_id;
 	uint8_t *out;
@@ -707,8 +706,6 @@ int image_finish(struct image *im, const void **bytes, size_t *size)
 		return -ENOMEM;
 	out = im->parts[IMAGE_TEXT].bytes;
 	*bytes = out;
-	if (im->common.end)
-		memcpy(out + im->text_start + im->common.end, &code_end, sizeof(code_end));
 	image_fill(im, out, shdrs);
 	image_headers(im, out, shdrs, shoff);
 	memcpy(out + shdrs[SECTION_SHSTRTAB].sh_offset, names, names_size);

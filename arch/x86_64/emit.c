@@ -445,7 +445,8 @@ static bool has_return(const struct isa_emit *in)
 /* Is its return point the common one, and its entry? See SHADOW_TAIL. */
 static bool may_tail(const struct isa_emit *in)
 {
-	return has_return(in) && is_counted(in) && !in->watch && !in->point && !in->hook_return;
+	return in->env->returns && in->id < RETURNS_MAX && has_return(in) && !in->watch && !in->point
+		&& !in->hook_return;
 }
 
 static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
@@ -922,8 +923,6 @@ static void stub_go(struct emitter *e, unsigned cfa)
 #define INFO_ID	   ((int)offsetof(struct detour_info, id))
 #define INFO_RESUME ((int)offsetof(struct detour_info, resume))
 #define INFO_TAILS ((int)offsetof(struct detour_info, tails))
-#define COND_B	2
-#define COND_AE 3
 #define RECORD_SHIFT 6
 _Static_assert(FUNC_RECORD_SIZE == 1 << RECORD_SHIFT, "function record size");
 _Static_assert(offsetof(struct shadow_entry, flags) == offsetof(struct shadow_entry, func) + 4
@@ -944,10 +943,9 @@ static void all_here(struct emitter *e, struct labels *l)
 		near_here(e, l->to_slow[--l->nslow]);
 }
 
-/* rcx = E, rdx = records, rax = info: is E the entry of a function that has just jumped to this one, both
- * of the common kind? rsi = its return point then; else slow. Changes rax. */
-static void if_tail(struct emitter *e, const struct isa_env *env, struct labels *l, uint64_t first,
-	uint64_t end_word)
+/* rcx = E, rdx = records: is E the entry of a function that has just jumped to this one, both of the common
+ * kind? rsi = its return point then; else slow. Changes rax. */
+static void if_tail(struct emitter *e, const struct isa_env *env, struct labels *l)
 {
 	mem(e, true, 0x39, RSP, RCX, SLOT, false); /* cmp rsp, E.slot */
 	slow_if(e, l, COND_NE);
@@ -956,9 +954,6 @@ static void if_tail(struct emitter *e, const struct isa_env *env, struct labels 
 	mem(e, false, 0x83, 7, RCX, FLAGS, false); /* cmp $0, E.flags */
 	byte(e, 0);
 	slow_if(e, l, COND_NE);
-	mem(e, false, 0x81, 7, RCX, FUNC, false); /* cmp $ID_NONE, E.func */
-	word32(e, ID_NONE);
-	slow_if(e, l, COND_E);
 	load(e, RAX, RSP, X86_JUMPED_TO);
 	mem(e, false, 0x8b, RAX, RAX, INFO_ID, false);
 	mem(e, false, 0x39, RAX, RCX, FUNC, false); /* cmp eax, E.func: T would take it for its own */
@@ -967,14 +962,12 @@ static void if_tail(struct emitter *e, const struct isa_env *env, struct labels 
 		thread_var(e, 0x39, RCX, env->tls_current);
 		slow_if(e, l, COND_NE);
 	}
-	load(e, RSI, RSP, 0);
-	CODE(e, "\x48\x8d\x05"); /* lea first(%rip), rax */
-	word32(e, (uint32_t)(first - (e->at + here(e) + 4)));
-	CODE(e, "\x48\x39\xc6"); /* cmp rax, rsi */
-	slow_if(e, l, COND_B);
-	CODE(e, "\x48\x3b\x35"); /* cmp end(%rip), rsi */
-	word32(e, (uint32_t)(end_word - (e->at + here(e) + 4)));
-	slow_if(e, l, COND_AE);
+	mem(e, false, 0x8b, RSI, RCX, FUNC, false);
+	CODE(e, "\x48\xb8"); /* mov returns, rax */
+	word64(e, (uint64_t)env->returns);
+	CODE(e, "\x48\x8b\x34\xf0"); /* mov (rax, rsi, 8), rsi */
+	mem(e, true, 0x3b, RSI, RSP, 0, false); /* cmp (rsp), rsi */
+	slow_if(e, l, COND_NE);
 }
 
 /* The function of E has jumped away and counts as returned. rcx = E, rdx = records. */
@@ -1030,7 +1023,7 @@ _Static_assert(SHADOW_TAIL == 1 << (40 - 32), "the bit that jumped_here() sets")
  * and never would be, which the processor's predictor of returns and its shadow stack do not expect. So it
  * is returned to now, with all registers as they are, and stub_passed() goes on from there.
  */
-static void stub_tail(struct emitter *e, const struct isa_env *env, uint64_t first, uint64_t end_word)
+static void stub_tail(struct emitter *e, const struct isa_env *env)
 {
 	struct labels l = { 0 };
 	uint8_t *no;
@@ -1042,7 +1035,7 @@ static void stub_tail(struct emitter *e, const struct isa_env *env, uint64_t fir
 	no = jump_near(e, COND_E);
 	load_records(e, &l, env);
 	load_entry(e, env, 0);
-	if_tail(e, env, &l, first, end_word);
+	if_tail(e, env, &l);
 	store(e, RSI, RSP, TAIL_RETURN);
 	jumped_away(e, env);
 	jumped_here(e, env);
@@ -1114,11 +1107,12 @@ static void drop_return(struct emitter *e)
 	short_here(e, off);
 }
 
-static void stub_entry(struct emitter *e, const struct isa_env *env, uint64_t first, uint64_t end_word)
+static void stub_entry(struct emitter *e, const struct isa_env *env)
 {
 	row_cfa(e, 8);
 	row_in_slot(e);
-	stub_tail(e, env, first, end_word);
+	if (env->returns)
+		stub_tail(e, env);
 	lea(e, RSP, RSP, -FRAME_SIZE);
 	row_cfa(e, FRAME_SIZE + 8);
 	store(e, RAX, RSP, FRAME_INFO);
@@ -1417,8 +1411,6 @@ uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	common->base = at;
 	/* Not reached by a call: keep `return address - 1` look-ups off the first stub. */
 	CODE(&e, "\xcc\xcc\xcc\xcc\xcc\xcc\xcc\xcc");
-	common->end = here(&e);
-	word64(&e, at); /* image_finish() stores the end here: until then no address is below */
 	range_begin(&e, &ranges[0], CIE_PLAIN);
 	common->personality = here(&e);
 	CODE(&e, "\xf3\x0f\x1e\xfa\x48\xb8"); /* endbr64; mov target, rax */
@@ -1427,7 +1419,7 @@ uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	range_end(&e);
 	range_begin(&e, &ranges[1], CIE_SHADOW);
 	common->slow_entry = here(&e);
-	stub_entry(&e, env, at, at + common->end);
+	stub_entry(&e, env);
 	common->slow_exit = here(&e);
 	stub_exit(&e, env);
 	common->pad = here(&e);

@@ -166,6 +166,7 @@ uint8_t *area;
 struct func_record records[4][IDS];
 int attached, lost;
 unsigned slow_entries, slow_exits, watched;
+uint64_t return_points[IDS];
 bool may_lose;
 struct isa_env env;
 struct isa_common common;
@@ -226,7 +227,7 @@ void begin(enum detour_mode mode)
 	mirror_setup(mode);
 	env = (struct isa_env){ .mode = mode, .mask = shadow_root.mask,
 		.tls_mirror = tls(&shadow_words.mirror), .tls_records = tls(&shadow_words.records),
-		.tls_current = tls(&shadow_words.current), .slow_entry = (uint64_t)slow_entry,
+		.tls_current = tls(&shadow_words.current), .returns = return_points, .slow_entry = (uint64_t)slow_entry,
 		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
 		.slow_release = (uint64_t)shadow_slow_release };
 	hook_set_env(&env);
