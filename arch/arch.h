@@ -307,12 +307,14 @@ enum isa_place_kind {
 	PLACE_VECTOR,	/* vector register @index */
 	PLACE_EXTENDED, /* top of the x87 stack */
 	PLACE_STACK,	/* @offset bytes above the stack pointer before the call */
+	PLACE_SPLIT,	/* some of it in registers, the rest in memory: cannot be told as one */
 	PLACE_MEMORY,	/* a result at the address that the function was given, or returns */
 };
 struct isa_place {
 	uint8_t kind;
 	uint8_t index;
 	bool indirect; /* what is there is its address */
+	bool single;   /* a float that its register holds as a double (powerpc) */
 	uint32_t offset;
 };
 

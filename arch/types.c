@@ -20,7 +20,7 @@ static uint32_t read_size(const char **types)
 	return size;
 }
 
-struct isa_place types_find(const char *types, unsigned n, uint8_t hidden,
+struct isa_place types_find(const char *types, unsigned n, bool hidden,
 	struct isa_place (*next)(struct types_walk *walk, char type, uint32_t size))
 {
 	static const struct isa_place none = { .kind = PLACE_NONE };
@@ -28,15 +28,18 @@ struct isa_place types_find(const char *types, unsigned n, uint8_t hidden,
 	struct types_walk w = { 0 };
 
 	if (*types == '&') {
-		w.general = hidden;
+		if (hidden)
+			next(&w, 'i', 0);
 		types++;
 	}
 	for (unsigned i = 0; i <= n; i++) {
 		uint32_t size;
 		char type;
 
-		if (*types == '.') /* variadic arguments are passed like others */
+		if (*types == '.') {
+			w.variadic = true;
 			types++;
+		}
 		if (!*types)
 			return none;
 		type = *types++;

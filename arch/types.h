@@ -8,7 +8,8 @@
 /* What earlier parameters have taken. */
 struct types_walk {
 	uint8_t general, vector; /* registers */
-	uint32_t stack;		 /* bytes */
+	uint32_t stack;		 /* bytes; powerpc: doublewords of the parameter save area */
+	bool variadic;		 /* what follows is */
 };
 
 /* The next place in memory, for @size bytes. */
@@ -16,9 +17,9 @@ struct isa_place types_on_stack(struct types_walk *walk, uint32_t size, uint32_t
 
 /*
  * The place of parameter @n. @next: of one parameter, by its letter and, of an 's', its size, else 0.
- * @hidden: how many general registers the address of a result in memory takes.
+ * @hidden: the address of a result in memory comes first, as an integer.
  */
-struct isa_place types_find(const char *types, unsigned n, uint8_t hidden,
+struct isa_place types_find(const char *types, unsigned n, bool hidden,
 	struct isa_place (*next)(struct types_walk *walk, char type, uint32_t size));
 
 #endif

@@ -53,7 +53,7 @@ unsigned callstack_walk(const struct callstack_unwinder *u, const struct ftr_cal
 		if (u->get_register(cursor, REGISTER_IP, &ip)
 			|| u->get_register(cursor, REGISTER_SP, &sp) || !ip)
 			break;
-		if (sp > call->frame.slot && !shadow_pad_of(ip))
+		if (sp >= call->frame.slot && !shadow_pad_of(ip))
 			addresses[stored++] = (const void *)ip;
 	}
 	return stored;

@@ -63,7 +63,7 @@ static struct isa_place next(struct types_walk *w, char type, uint32_t size)
 /* The address of a result in memory has a register of its own. */
 struct isa_place a64_argument(const char *types, unsigned n)
 {
-	return types_find(types, n, 0, next);
+	return types_find(types, n, false, next);
 }
 
 struct isa_place a64_result(char type)

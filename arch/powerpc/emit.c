@@ -15,8 +15,7 @@
  * r12 = the detour's struct detour_info, and they call C. They come back with all registers but r0,
  * r11 and r12 as they were, to the struct's places; the return address is at PPC_KEPT_RETURN.
  */
-#include "powerpc.h"
-#include "encode.h"
+#include "emitter.h"
 #include "insn.h"
 
 #include <errno.h>
@@ -57,136 +56,6 @@ _Static_assert(sizeof(struct shadow_entry) == SHADOW_TIMED_SIZE
 _Static_assert(sizeof(struct func_record) == FUNC_RECORD_SIZE, "function record layout");
 _Static_assert(FRAME_CTR + 8 <= FRAME_SIZE + SAVE_CR, "slow frame layout");
 _Static_assert(FRAME_RET - FRAME_SIZE == PPC_KEPT_RETURN, "where stubs leave a return address");
-
-struct emitter {
-	uint8_t *start, *p;
-	uint64_t at; /* run-time address of start */
-	bool unreachable;
-	struct isa_range *range;
-	uint8_t *row; /* code position of the newest row */
-};
-
-static void put(struct emitter *e, uint32_t word)
-{
-	memcpy(e->p, &word, 4);
-	e->p += 4;
-}
-
-static uint32_t here(const struct emitter *e)
-{
-	return (uint32_t)(e->p - e->start);
-}
-
-static void constant(struct emitter *e, enum ppc_reg reg, uint64_t value)
-{
-	uint32_t words[PPC_CONSTANT_WORDS];
-
-	ppc_constant(words, reg, value);
-	memcpy(e->p, words, sizeof(words));
-	e->p += sizeof(words);
-}
-
-/* b or bl to a run-time address */
-static void branch(struct emitter *e, uint64_t target, bool link)
-{
-	int64_t distance = (int64_t)(target - (e->at + here(e)));
-
-	e->unreachable |= !ppc_in_reach(distance);
-	put(e, ppc_b(distance, link));
-}
-
-/* ---- unwind rows ---- */
-
-#define DW_CFA_advance_loc1	  0x02
-#define DW_CFA_advance_loc2	  0x03
-#define DW_CFA_offset_extended	  0x05
-#define DW_CFA_same_value	  0x08
-#define DW_CFA_remember_state	  0x0a
-#define DW_CFA_restore_state	  0x0b
-#define DW_CFA_def_cfa_offset	  0x0e
-#define LR			  65
-
-static void cfi_byte(struct emitter *e, unsigned b)
-{
-	e->range->cfi[e->range->cfi_len++] = (uint8_t)b;
-}
-
-static void cfi_uleb(struct emitter *e, unsigned v)
-{
-	for (; v >= 0x80; v >>= 7)
-		cfi_byte(e, (v & 0x7f) | 0x80);
-	cfi_byte(e, v);
-}
-
-/* The rows that follow begin at this place in the code. */
-static void cfi_here(struct emitter *e)
-{
-	uint32_t words = (uint32_t)(e->p - e->row) / 4;
-
-	if (!words)
-		return;
-	if (words < 0x40) {
-		cfi_byte(e, 0x40 | words);
-	} else if (words <= 0xff) {
-		cfi_byte(e, DW_CFA_advance_loc1);
-		cfi_byte(e, words);
-	} else {
-		cfi_byte(e, DW_CFA_advance_loc2);
-		cfi_byte(e, words & 0xff);
-		cfi_byte(e, words >> 8);
-	}
-	e->row = e->p;
-}
-
-static void range_begin(struct emitter *e, struct isa_range *range, enum isa_cie cie)
-{
-	e->range = range;
-	e->row = e->p;
-	range->start = here(e);
-	range->cie = (uint8_t)cie;
-	range->cfi_len = 0;
-	if (cie != CIE_PLAIN)
-		cfi_byte(e, DW_CFA_remember_state);
-}
-
-static void range_end(struct emitter *e)
-{
-	e->range->size = here(e) - e->range->start;
-}
-
-/* CFA = r1 + @offset from here on. */
-static void row_cfa(struct emitter *e, unsigned offset)
-{
-	cfi_here(e);
-	cfi_byte(e, DW_CFA_def_cfa_offset);
-	cfi_uleb(e, offset);
-}
-
-/* The return address is in LR from here on. */
-static void row_in_lr(struct emitter *e)
-{
-	cfi_here(e);
-	cfi_byte(e, DW_CFA_same_value);
-	cfi_byte(e, LR);
-}
-
-/* The return address is where the slow stubs keep it. */
-static void row_kept(struct emitter *e)
-{
-	cfi_here(e);
-	cfi_byte(e, DW_CFA_offset_extended);
-	cfi_byte(e, LR);
-	cfi_uleb(e, -PPC_KEPT_RETURN / 8);
-}
-
-/* CFA = r1 and the return address is in the shadow stack: the CIE's own row, which range_begin()
- * has put aside. */
-static void row_in_shadow(struct emitter *e)
-{
-	cfi_here(e);
-	cfi_byte(e, DW_CFA_restore_state);
-	cfi_byte(e, DW_CFA_remember_state);
-}
 
 /* ---- the detour ---- */
 
@@ -243,6 +112,13 @@ struct labels {
 	uint32_t resume, bypass, leave;
 	uint8_t *to_slow[8];
 	unsigned nslow;
+	struct {
+		uint8_t *at; /* where its address is loaded */
+		unsigned tag;
+	} infos[8];
+	unsigned ninfos;
+	uint32_t handlers, account;
+	struct hook_places places; /* from the detour's start */
 };
 
 /* A branch ahead, to where skip_ends() is told of it. */
@@ -266,23 +142,47 @@ static void slow_if(struct emitter *e, struct labels *l, enum ppc_condition cond
 	l->to_slow[l->nslow++] = skip_if(e, condition);
 }
 
-/* All pending slow branches arrive here: r12 = info (its place is told later), go to @stub. */
-static uint8_t *slow_here(struct emitter *e, struct labels *l, uint64_t stub)
+/* r12 = info + @tag (its place is told later), go to @stub. */
+static void to_stub(struct emitter *e, struct labels *l, unsigned tag, uint64_t stub)
 {
-	uint8_t *info = e->p;
-
-	while (l->nslow)
-		skip_ends(e, l->to_slow[--l->nslow]);
+	l->infos[l->ninfos].at = e->p;
+	l->infos[l->ninfos++].tag = tag;
 	constant(e, R12, 0);
 	branch(e, stub, false);
-	return info;
 }
 
-static void info_is(const struct emitter *e, uint8_t *at, uint32_t offset)
+/* All pending slow branches arrive here. */
+static void slow_here(struct emitter *e, struct labels *l, uint64_t stub)
 {
-	struct emitter slow = { .p = at };
+	while (l->nslow)
+		skip_ends(e, l->to_slow[--l->nslow]);
+	to_stub(e, l, 0, stub);
+}
 
-	constant(&slow, R12, e->at + offset);
+static void infos_are(const struct emitter *e, const struct labels *l, uint32_t offset)
+{
+	for (unsigned i = 0; i < l->ninfos; i++) {
+		struct emitter load = { .p = l->infos[i].at };
+
+		constant(&load, R12, e->at + offset + l->infos[i].tag);
+	}
+}
+
+/* Entry handlers; the stub goes on behind. LR is the return address, and then kept. r10, an
+ * argument, may be one of those that D has saved. */
+static int32_t to_handlers(struct emitter *e, const struct isa_emit *in, struct labels *l,
+	unsigned tag)
+{
+	bool saved = kept_in(in).regs >> R10 & 1;
+	int32_t back;
+
+	if (saved)
+		put(e, ppc_ld(R10, saved_at(R10), R1));
+	to_stub(e, l, tag, in->common->base + in->common->hook_entry);
+	back = (int32_t)here(e);
+	if (saved)
+		put(e, ppc_std(R10, saved_at(R10), R1));
+	return back;
 }
 
 /* The upper part of a displacement whose lower 16 bits are taken as signed. */
@@ -440,7 +340,9 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	put(e, ppc_std(R12, OWNER, R11));
 	fill_entry(e, in, spare);
 	row_in_shadow(e);
-	l->resume = here(e);
+	l->resume = l->handlers = here(e);
+	if (in->point)
+		l->places.run = to_handlers(e, in, l, HOOK_TAG_ENTERED);
 	restore(e, kept);
 }
 
@@ -538,6 +440,11 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	int record;
 
 	save(e, kept);
+	if (in->hook_return)
+		to_stub(e, l, 0, in->common->base + in->common->hook_exit);
+	l->account = here(e);
+	if (in->hook_return)
+		l->places.account = (int32_t)here(e);
 	find_entry(e, in, l);
 	record = load_record(e, in->id);
 	if (in->env->mode != MODE_COUNT)
@@ -552,6 +459,22 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	put(e, PPC_BLR);
 }
 
+/* The return address that a stub has kept. */
+static void take_link(struct emitter *e)
+{
+	row_kept(e);
+	put(e, ppc_ld(R12, PPC_KEPT_RETURN, R1));
+	put(e, ppc_mtspr(SPR_LR, R12));
+	row_in_lr(e);
+}
+
+/* The stubs come back here: LR as they have left it, the registers as D or T has saved them. */
+static void take_back(struct emitter *e, struct kept kept)
+{
+	take_link(e);
+	restore(e, kept);
+}
+
 static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
 	struct kept kept = kept_in(in);
@@ -562,19 +485,17 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 		slow_if(e, l, COND_EQ);
 		return;
 	}
-	check_records(e, l, in->env, R12);
-	add_to(e, load_record(e, in->id) + RECORD(calls), 1, kept.all ? R10 : R0);
-	restore(e, kept);
-}
-
-/* The stubs come back here: LR as they have left it, the registers as D or T has saved them. */
-static void take_back(struct emitter *e, struct kept kept)
-{
-	row_kept(e);
-	put(e, ppc_ld(R12, PPC_KEPT_RETURN, R1));
-	put(e, ppc_mtspr(SPR_LR, R12));
-	row_in_lr(e);
-	restore(e, kept);
+	if (in->id != ID_NONE) {
+		check_records(e, l, in->env, R12);
+		add_to(e, load_record(e, in->id) + RECORD(calls), 1, kept.all ? R10 : R0);
+	}
+	l->handlers = here(e);
+	if (in->point) {
+		l->places.pass = to_handlers(e, in, l, HOOK_TAG_PASSED);
+		take_back(e, kept);
+	} else {
+		restore(e, kept);
+	}
 }
 
 /* B's rows: the function's own ones, moved along with its instruction. */
@@ -654,65 +575,127 @@ static void body_is(struct emitter *e, uint8_t *from, uint64_t body)
 	e->unreachable |= at.unreachable;
 }
 
-/* What of a detour refers to parts that come later. */
+/* What of a detour refers to its body. */
 struct pending {
-	uint8_t *entry_info, *exit_info, *call, *bypass, *slow_bypass;
+	uint8_t *call, *bypass, *slow_bypass;
 };
 
-static void emit_code(struct emitter *e, const struct isa_emit *in, struct isa_detour *detour,
-	struct detour_info *info, struct pending *later)
+/* The slow path goes on to the handlers, whose stub takes the return address from LR. */
+static void emit_resume(struct emitter *e, struct labels *d)
 {
-	struct labels d = { 0 }, t = { 0 };
+	d->resume = here(e);
+	take_link(e);
+	branch(e, e->at + d->handlers, false);
+}
+
+/* To the body without a shadow entry. */
+static void emit_bypass(struct emitter *e, const struct isa_emit *in, struct labels *d)
+{
+	if (in->point) {
+		take_link(e);
+		d->places.pass = to_handlers(e, in, d, HOOK_TAG_PASSED);
+	}
+	take_back(e, kept_in(in));
+}
+
+/* Where a function with handlers goes on instead of its body, or after another's return. */
+static void emit_skip(struct emitter *e, const struct isa_emit *in, struct labels *d,
+	const struct labels *t)
+{
+	d->places.drop = (int32_t)here(e);
+	take_back(e, kept_in(in));
+	put(e, PPC_BLR);
+	if (in->site->entry_only)
+		return;
+	if (in->hook_return) {
+		d->places.owed = (int32_t)here(e);
+		take_back(e, kept_out(in));
+		save(e, kept_in(in));
+		to_stub(e, d, HOOK_TAG_OWED, in->common->base + in->common->hook_entry);
+	}
+	row_in_shadow(e);
+	d->places.skip = (int32_t)here(e);
+	restore(e, kept_in(in));
+	save(e, kept_out(in));
+	branch(e, e->at + t->account, false);
+}
+
+static void emit_code(struct emitter *e, const struct isa_emit *in, struct isa_detour *detour,
+	struct labels *d, struct labels *t, struct pending *later)
+{
 	uint64_t common = in->common->base;
 
 	row_in_lr(e);
 	if (in->site->entry_only) {
-		emit_entry_only(e, in, &d);
+		emit_entry_only(e, in, d);
 		later->bypass = to_body(e, false);
 	} else {
-		emit_entry(e, in, &d);
+		emit_entry(e, in, d);
 		later->call = to_body(e, true);
 		detour->ret = here(e);
-		emit_exit(e, in, &t);
+		emit_exit(e, in, t);
 		row_in_shadow(e);
-		later->exit_info = slow_here(e, &t, common + in->common->slow_exit);
-		info->leave = (int32_t)here(e);
+		slow_here(e, t, common + in->common->slow_exit);
+		t->leave = here(e);
 		take_back(e, kept_out(in));
 		put(e, PPC_BLR);
 	}
 	row_in_lr(e);
-	later->entry_info = slow_here(e, &d, common + in->common->slow_entry);
-	info->resume = (int32_t)d.resume;
-	info->bypass = (int32_t)here(e);
-	take_back(e, kept_in(in));
-	later->slow_bypass = to_body(e, false);
+	slow_here(e, d, common + in->common->slow_entry);
+	if (in->point && !in->site->entry_only)
+		emit_resume(e, d);
+	d->bypass = here(e);
+	if (in->point && in->site->entry_only) {
+		take_link(e);
+		branch(e, e->at + d->handlers, false);
+	} else {
+		emit_bypass(e, in, d);
+		later->slow_bypass = to_body(e, false);
+	}
+	if (in->point)
+		emit_skip(e, in, d, t);
+}
+
+/* Places become relative to the info, which comes next. */
+static void emit_info(struct emitter *e, const struct isa_emit *in, const struct labels *d,
+	const struct labels *t)
+{
+	struct detour_info info = { .id = in->id, .watch = in->watch, .point = in->point };
+	struct hook_places places = d->places;
+	int32_t at;
+
+	while (here(e) & 7)
+		put(e, PPC_TRAP);
+	at = (int32_t)here(e);
+	info.resume = (int32_t)d->resume - at;
+	info.bypass = (int32_t)d->bypass - at;
+	info.leave = t->leave ? (int32_t)t->leave - at : 0;
+	infos_are(e, d, (uint32_t)at);
+	infos_are(e, t, (uint32_t)at);
+	memcpy(e->p, &info, sizeof(info));
+	e->p += sizeof(info);
+	if (!in->point)
+		return;
+	places.account = t->places.account;
+	for (int32_t *place = &places.run; place <= &places.owed; place++)
+		*place -= *place ? at : 0;
+	memcpy(e->p, &places, sizeof(places));
+	e->p += sizeof(places);
 }
 
 int ppc_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 {
 	struct emitter e = { .start = out, .p = out, .at = in->at };
-	struct detour_info info = { .id = in->id, .watch = in->watch };
+	struct labels d = { 0 }, t = { 0 };
 	uint64_t body = way_behind(in);
 	struct pending later = { 0 };
-	int32_t at;
 	int err = 0;
 
 	*detour = (struct isa_detour){ .nranges = 1 };
 	range_begin(&e, &detour->ranges[0], CIE_DETOUR);
-	emit_code(&e, in, detour, &info, &later);
+	emit_code(&e, in, detour, &d, &t, &later);
 	range_end(&e);
-	while (here(&e) & 7)
-		put(&e, PPC_TRAP);
-	at = (int32_t)here(&e);
-	info.resume -= at;
-	info.bypass -= at;
-	info.leave -= info.leave ? at : 0;
-	info_is(&e, later.entry_info, (uint32_t)at);
-	if (later.exit_info)
-		info_is(&e, later.exit_info, (uint32_t)at);
-	memcpy(e.p, &info, sizeof(info));
-	e.p += sizeof(info);
-
+	emit_info(&e, in, &d, &t);
 	if (in->site->choice != SITE_NOPS) {
 		detour->body = here(&e);
 		body = e.at + here(&e);
@@ -845,8 +828,9 @@ uint32_t ppc_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	common->pad = here(&e);
 	stub_pad(&e, env);
 	range_end(&e);
+	ppc_emit_hooks(&e, env, common, &ranges[2]);
 	common->size = here(&e);
-	return 2;
+	return 3;
 }
 
 /* ---- the patch ---- */

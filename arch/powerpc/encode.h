@@ -5,7 +5,8 @@
 
 #include <stdint.h>
 
-enum ppc_reg { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13 };
+enum ppc_reg { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10, R11, R12, R13,
+	R31 = 31 };
 enum ppc_spr { SPR_XER = 1, SPR_LR = 8, SPR_CTR = 9, SPR_TB = 268 };
 /* BO and BI of conditional branches on CR0 */
 enum ppc_condition { COND_GE = 4 << 5 | 0, COND_LE = 4 << 5 | 1, COND_NE = 4 << 5 | 2,
@@ -43,6 +44,17 @@ static inline uint32_t ppc_std(enum ppc_reg rs, int64_t d, enum ppc_reg ra)
 static inline uint32_t ppc_stdu(enum ppc_reg rs, int64_t d, enum ppc_reg ra)
 {
 	return ppc_d(62, rs, ra, d) | 1;
+}
+
+static inline uint32_t ppc_stdux(enum ppc_reg rs, enum ppc_reg ra, enum ppc_reg rb)
+{
+	return ppc_x(181, rs, ra, rb);
+}
+
+/* ra = rs with the lowest 6 bits cleared */
+static inline uint32_t ppc_clrrdi6(enum ppc_reg ra, enum ppc_reg rs)
+{
+	return ppc_d(30, rs, ra, 25 << 6 | 1 << 5 | 1 << 2);
 }
 
 static inline uint32_t ppc_lwz(enum ppc_reg rt, int64_t d, enum ppc_reg ra)

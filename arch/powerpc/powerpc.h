@@ -10,6 +10,10 @@
 /* Where the slow stubs leave a return address for the detour, relative to the stack slot. */
 #define PPC_KEPT_RETURN (-192)
 
+/* Indexes of registers in struct ftr_call: r3 to r10 come first. */
+enum { PPC_CALL_R2 = 8, PPC_CALL_CR, PPC_CALL_XER, PPC_CALL_CTR };
+#define PPC_VECTORS 32 /* isa_place.index of v0; f0 is 0 */
+
 /* Indexes among the registers that the slow stubs save behind a struct slow_frame: r2 to r10. */
 #define PPC_SAVED_R3 1
 
@@ -40,6 +44,10 @@ uint32_t ppc_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	struct isa_common *common, struct isa_range *ranges);
 int ppc_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour);
 int ppc_patch(const struct isa_emit *in, struct isa_patch patches[2]);
+/* abi.c */
+struct isa_place ppc_argument(const char *types, unsigned n);
+struct isa_place ppc_result(char type);
+bool ppc_uses_vectors(const uint8_t *code, size_t size);
 /* cie.c */
 size_t ppc_cie(enum isa_cie which, uint64_t root, uint8_t *out, size_t room);
 

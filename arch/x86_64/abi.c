@@ -54,7 +54,7 @@ static struct isa_place next(struct types_walk *w, char type, uint32_t size)
 
 struct isa_place x86_argument(const char *types, unsigned n)
 {
-	return types_find(types, n, 1, next);
+	return types_find(types, n, true, next);
 }
 
 struct isa_place x86_result(char type)

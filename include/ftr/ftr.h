@@ -115,7 +115,7 @@ enum ftr_flags {
  * -ENODATA: its return cannot be seen (setjmp and its like), but a return handler is asked for;
  * -ERANGE: no free memory near enough; -EBUSY: a thread would not leave the function's first
  * instructions; -EPERM: the system does not allow it (seccomp, no executable memory); -ENOSPC: it
- * has 61 return handlers already; -ENOMEM; -ENOSYS: not on this CPU (powerpc: handlers).
+ * has 61 return handlers already; -ENOMEM; -ENOSYS: not on this CPU.
  */
 FTR_API int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 	struct ftr_probe **probe);
@@ -210,7 +210,8 @@ FTR_API unsigned ftr_call_depth(const struct ftr_call *call);
  *
  * Which structures are passed in memory is the CPU's rule; others are as many letters as they have
  * parts in registers. On arm64 those are meant that are passed by their address, and small ones of
- * integers.
+ * integers; on powerpc all but those of floating-point numbers alone, and one that is partly in
+ * registers and partly in memory has no place.
  *
  * What is written there is what the function gets; in a return handler the place may have been
  * used for something else by the function. NULL: @types is wrong, or the place is not known.

@@ -59,7 +59,7 @@ static void forks(struct ftr_probe *p, int raw, int alone)
 
 	fflush(stdout);
 #ifdef SYS_fork
-	child = raw ? (pid_t)syscall(SYS_fork) : fork();
+	child = raw && !is_emulated() ? (pid_t)syscall(SYS_fork) : fork();
 #else
 	(void)raw;
 	child = fork();

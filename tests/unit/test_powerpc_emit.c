@@ -24,14 +24,16 @@ static const struct isa_module module = {
 
 static struct isa_env env;
 static struct isa_common common;
-static uint8_t shared[1024], out[1024];
+static uint8_t shared[2048], out[1024];
+static bool handled; /* the function has handlers */
 static struct isa_range shared_ranges[4];
 
 static int emit(enum detour_mode mode, const struct isa_site *site, uint32_t id, uint64_t at,
 	struct isa_detour *detour)
 {
 	struct isa_emit in = { .env = &env, .common = &common, .module = &module, .func = &func,
-		.site = site, .bias = BIAS, .id = id, .at = at };
+		.site = site, .bias = BIAS, .id = id, .at = at, .point = handled ? 0x4000 : 0,
+		.hook_return = handled && !site->entry_only };
 
 	env = (struct isa_env){ .mode = mode,
 		.tls_mirror = -0x7010,
@@ -42,8 +44,10 @@ static int emit(enum detour_mode mode, const struct isa_site *site, uint32_t id,
 		.slow_exit = 0x5555666677778888,
 		.slow_unwind = 0x99990000,
 		.slow_release = 0xaaaa0000,
+		.hook_entered = 0xcccc0000,
+		.hook_returned = 0xdddd0000,
 		.personality = 0xbbbb0000 };
-	cr_assert_eq(isa_powerpc.emit_common(&env, COMMON, shared, &common, shared_ranges), 2);
+	cr_assert_eq(isa_powerpc.emit_common(&env, COMMON, shared, &common, shared_ranges), 3);
 	cr_assert_leq(common.size, isa_powerpc.common_max);
 	return isa_powerpc.emit(&in, out, detour);
 }
@@ -147,13 +151,14 @@ enum where { IN_SHADOW, IN_LR, KEPT };
 
 struct rows {
 	uint8_t where[256]; /* enum where, per word */
-	uint16_t cfa[256];  /* r1 + this */
+	uint16_t cfa[256];  /* this + */
+	uint8_t base[256];  /* a register */
 };
 
 /* Follow the instructions that the port uses; whatever else there is fails the test. */
 static void read_rows(const struct isa_range *range, struct rows *rows)
 {
-	uint8_t where = IN_SHADOW;
+	uint8_t where = IN_SHADOW, base = 1;
 	uint16_t cfa = 0;
 	uint32_t at = 0;
 
@@ -172,11 +177,16 @@ static void read_rows(const struct isa_range *range, struct rows *rows)
 			cr_assert_lt(at, 256);
 			rows->where[at] = where;
 			rows->cfa[at] = cfa;
+			rows->base[at] = base;
 		}
 		if (last)
 			return;
 		if (op >> 6 == 1 || op == 2 || op == 0x0a) /* remember_state */
 			continue;
+		if (op == (0x80 | 31)) { /* offset r31, 25 * -8 */
+			cr_assert_eq(range->cfi[i++], 25);
+			continue;
+		}
 		switch (op) {
 		case 0x05: /* offset_extended r65, 24 * -8 */
 			cr_assert_eq(range->cfi[i], 65);
@@ -184,9 +194,16 @@ static void read_rows(const struct isa_range *range, struct rows *rows)
 			i += 2;
 			where = KEPT;
 			break;
-		case 0x08: /* same_value r65 */
-			cr_assert_eq(range->cfi[i++], 65);
-			where = IN_LR;
+		case 0x08: /* same_value r65, or r31 */
+			if (range->cfi[i++] == 65)
+				where = IN_LR;
+			else
+				cr_assert_eq(range->cfi[i - 1], 31);
+			break;
+		case 0x0c: /* def_cfa */
+			base = range->cfi[i];
+			cr_assert_eq(range->cfi[i + 1], 0);
+			i += 2;
 			break;
 		case 0x0b: /* restore_state */
 			where = IN_SHADOW;
@@ -220,13 +237,14 @@ static uint32_t word_at(const uint8_t *bytes, uint32_t i)
 
 Test(powerpc_emit, has_true_rows_at_every_instruction)
 {
-	for (int kind = 0; kind < 8; kind++) {
+	for (int kind = 0; kind < 16; kind++) {
 		struct isa_site site = one;
 		struct isa_detour detour;
 		struct rows rows;
 
 		site.scratch_in = kind & 1;
 		site.entry_only = kind & 2;
+		handled = kind & 8;
 		cr_assert_eq(emit(kind & 4 ? MODE_PROFILE : MODE_COUNT, &site, ID, AT, &detour), 0);
 		cr_assert_eq(detour.ranges[0].start, 0);
 		cr_assert_eq(detour.ranges[0].cie, CIE_DETOUR);
@@ -278,6 +296,35 @@ Test(powerpc_emit, has_true_rows_in_the_stubs)
 		if (word == BCTRL) { /* libgcc looks for this at the return address */
 			cr_expect_eq(word_at(shared + at, 1), 0xe8410018, "word %u", i);
 			cr_expect_neq(rows.where[i], IN_LR, "word %u", i);
+		}
+	}
+}
+
+#define TO_R31	 0x7c3f0b78u /* mr r31,r1 */
+#define FROM_R31 0x7fe1fb78u /* mr r1,r31 */
+
+Test(powerpc_emit, has_true_rows_in_the_stubs_that_call_handlers)
+{
+	struct isa_detour detour;
+	struct rows rows;
+	uint8_t base = 1;
+
+	cr_assert_eq(emit(MODE_COUNT, &one, ID, AT, &detour), 0);
+	cr_expect_eq(shared_ranges[2].cie, CIE_SHADOW);
+	read_rows(&shared_ranges[2], &rows);
+	for (uint32_t i = 0; i < shared_ranges[2].size / 4; i++) {
+		uint32_t at = shared_ranges[2].start + 4 * i, word = word_at(shared + at, 0);
+
+		cr_expect_eq(rows.cfa[i], 0, "word %u", i);
+		cr_expect_eq(rows.base[i], base, "word %u", i);
+		if (MFLR(word))
+			cr_expect_eq(rows.where[i], IN_LR, "word %u", i);
+		if (at == common.hook_exit)
+			cr_expect_eq(rows.where[i], IN_SHADOW);
+		base = word == TO_R31 ? 31 : word == FROM_R31 ? 1 : base;
+		if (word == BCTRL) {
+			cr_expect_eq(word_at(shared + at, 1), 0xe8410018, "word %u", i);
+			cr_expect_eq(rows.where[i], at < common.hook_exit ? KEPT : IN_SHADOW);
 		}
 	}
 }

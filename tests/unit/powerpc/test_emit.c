@@ -6,11 +6,13 @@
  */
 #define _GNU_SOURCE 1
 #include "arch/powerpc/powerpc.h"
+#include "rethook/hook.h"
 #include "rethook/mirror.h"
 #include "rethook/shadow.h"
 #include "support_random.h"
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 
 #define AREA	 0x40000u
@@ -360,6 +362,8 @@ static void same(const struct row *r, const char *how, const struct cpu *expecte
 		"%s, %s: vectors", r->name, how);
 }
 
+static uint64_t arguments[8]; /* of the call: r3 to r10 */
+
 /* Run @r as it is and traced, from the same states. @wiped: without records, so slowly. */
 static void compare(struct traced *t, const struct row *r, const char *how, bool wiped)
 {
@@ -370,6 +374,7 @@ static void compare(struct traced *t, const struct row *r, const char *how, bool
 		randomize(&before);
 		before.target = (uint64_t)area;
 		plain = traced = before;
+		memcpy(arguments, before.regs + 3, sizeof(arguments));
 		run_cpu(&plain);
 		memcpy(code, area, sizeof(code));
 		patch(t, r->name);
@@ -405,7 +410,7 @@ static void all_rows(enum detour_mode mode, bool leaf)
 	}
 	cr_assert_eq(attached, 1);
 	cr_assert_eq(slow_entries, 1, "only the thread's first call is slow: %u", slow_entries);
-	cr_assert_eq(slow_exits, 0, "no return is");
+	cr_assert_eq(slow_exits, 0, "no return is: %u", slow_exits);
 }
 
 Test(emit, counting_changes_nothing)
@@ -564,4 +569,127 @@ Test(emit, a_tail_call_ends_the_caller)
 Test(emit, a_tail_call_ends_the_caller_with_times)
 {
 	tail_called(MODE_PROFILE);
+}
+
+/* ---- handlers ---- */
+
+static struct hook_point point;
+static unsigned entries, returns;
+
+static void general(struct ftr_call *call, void *data)
+{
+	(void)call;
+	++*(unsigned *)data;
+	lose_registers();
+}
+
+static void vectors(struct ftr_call *call, void *data)
+{
+	(void)call;
+	++*(unsigned *)data;
+	__asm__ volatile(".irp n, 0, 1, 2, 13, 32, 34, 45, 51\n\t.machine power8\n\t"
+			 "xxlxor \\n, \\n, \\n\n\t.endr\n\t"
+			 "mtfsfi 7, 2" ::: "memory", "fr0", "fr1", "fr2", "fr13", "v0", "v2", "v13", "v19");
+	lose_registers();
+}
+
+/* Asks for a double, a float and a vector, which are as they were. */
+static void asks(struct ftr_call *call, void *data)
+{
+	const struct isa_place f1 = { .kind = PLACE_VECTOR, .index = 1 };
+	const struct isa_place v13 = { .kind = PLACE_VECTOR, .index = PPC_VECTORS + 13 };
+
+	++*(unsigned *)data;
+	for (uint8_t n = 0; n < 8 && !call->state.returning; n++) {
+		const struct isa_place r = { .kind = PLACE_GENERAL, .index = n };
+
+		cr_assert_eq(*(uint64_t *)arch_call_argument(call, r), arguments[n], "r%u", n + 3u);
+	}
+	cr_assert(arch_call_argument(call, f1));
+	cr_assert(arch_call_argument(call, v13));
+	lose_registers();
+}
+
+static const struct {
+	const char *name;
+	ftr_handler *entry, *ret;
+	bool vectors;
+} handlers[] = {
+	{ "no handler" },
+	{ "entry", general },
+	{ "return", NULL, general },
+	{ "entry and return", general, general },
+	{ "entry and return that ask", asks, asks },
+	{ "entry, vectors", vectors, NULL, true },
+	{ "return, vectors", NULL, vectors, true },
+	{ "entry and return, vectors", vectors, vectors, true },
+	{ "entry and return that ask, vectors", asks, asks, true },
+};
+#define HANDLERS (sizeof(handlers) / sizeof(handlers[0]))
+
+static void attach_handlers(size_t h)
+{
+	static uint64_t serials;
+	struct hook_list *list = calloc(1, sizeof(*list) + sizeof(list->hooks[0]));
+
+	list->count = 1;
+	list->vectors = list->hooks[0].vectors = handlers[h].vectors;
+	list->hooks[0].serial = ++serials;
+	list->hooks[0].entry = handlers[h].entry;
+	list->hooks[0].ret = handlers[h].ret;
+	list->hooks[0].data = handlers[h].entry ? &entries : &returns;
+	hook_publish(&point, list); /* the former one is lost */
+}
+
+static void hooked_rows(enum detour_mode mode, bool returning, bool entry_only, bool recorded)
+{
+	begin(mode);
+	env.hook_entered = (uint64_t)hook_entered;
+	env.hook_returned = (uint64_t)hook_returned;
+	ppc_emit_common(&env, (uint64_t)area + COMMON, area + COMMON, &common, common_ranges);
+	flush(area + COMMON, common.size);
+	for (uint32_t i = 0; i < ROWS; i++)
+		for (size_t h = 0; h < HANDLERS; h++) {
+			struct func_record was = records[0][i];
+			struct traced t;
+
+			place(&t, &rows[i], recorded ? i : ID_NONE);
+			t.site.entry_only = entry_only;
+			t.in.point = (uint64_t)&point;
+			t.in.hook_return = returning;
+			emit(&t, rows[i].name);
+			cr_assert_leq(t.detour.size, isa_powerpc.detour_max, "%s", rows[i].name);
+			attach_handlers(h);
+			entries = returns = 0;
+			compare(&t, &rows[i], handlers[h].name, false);
+			cr_assert_eq(entries + returns, (unsigned)(ROUNDS * (handlers[h].entry != NULL)
+					+ ROUNDS * (handlers[h].ret && returning)),
+				"%s, %s: %u handlers were called", rows[i].name, handlers[h].name,
+				entries + returns);
+			if (!recorded)
+				continue;
+			cr_assert_eq(records[0][i].calls - was.calls, ROUNDS);
+			cr_assert_eq(records[0][i].returned - was.returned, entry_only ? 0 : ROUNDS);
+		}
+}
+
+Test(emit, handlers_change_nothing)
+{
+	hooked_rows(MODE_COUNT, true, false, true);
+}
+
+Test(emit, handlers_change_nothing_with_times)
+{
+	hooked_rows(MODE_PROFILE, true, false, true);
+}
+
+Test(emit, entry_handlers_change_nothing)
+{
+	hooked_rows(MODE_COUNT, false, false, true);
+}
+
+Test(emit, entry_handlers_without_an_entry_change_nothing)
+{
+	hooked_rows(MODE_COUNT, false, true, true);
+	hooked_rows(MODE_PROFILE, false, true, false);
 }
