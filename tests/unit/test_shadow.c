@@ -467,6 +467,8 @@ BOTH(a_pause_ends_with_its_thread)
 
 	pthread_create(&thread, NULL, leaves_paused, stack + 100);
 	pthread_join(thread, NULL);
+	while (!thread_is_gone(other)) /* to the kernel, which comes a little later */
+		sched_yield();
 	call(2, stack + 500, RET(2));
 	cr_assert_eq(other, shadow_self(), "the memory is to be used again");
 	call(3, stack + 400, RET(3));
