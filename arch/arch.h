@@ -264,16 +264,18 @@ struct slow_frame {
 	/* the port's saved registers follow */
 };
 
-/* One word, so that it takes one store to begin. */
+/* One word, so that it takes one store to begin. After plain handlers (hook_plain) the first half
+ * tells whether there is something to finish. */
 struct call_state {
 	uint8_t spilled; /* the port's: which vector registers are in `spill`; 0: none */
 	bool apart;	 /* they have all been put aside: arch_call_vectors() */
-	bool returning;	 /* it is a return; else an entry */
-	bool owed;	 /* which comes late: HOOK_TAG_OWED */
-	bool answered;	 /* results are in `result`: the function may be skipped */
-	bool skipped;	 /* it is to be, */
+	bool returning : 1; /* it is a return; else an entry */
+	bool plain : 1;	 /* what the stub has left out of ftr_call comes by hook_unfold() */
+	bool skipped;	 /* the function is not to run, */
 	bool settled;	 /* and that is past: return handlers run */
-	bool spare;
+	bool answered;	 /* results are in `result`: it may be skipped */
+	bool owed;	 /* the return comes late: HOOK_TAG_OWED */
+	bool unfolded;
 };
 
 /*
@@ -286,7 +288,7 @@ struct ftr_call {
 	void *visit;	    /* rethook/hook.c's */
 	uint8_t *vectors;   /* where vector registers are, with state.apart */
 	struct call_state state;
-	/* of the handler that runs: */
+	/* of the handler that runs; the first three once it is unfolded: */
 	uint64_t *word;	  /* of its hook and the call; NULL: */
 	uint64_t scratch; /* the word when nobody will see it again */
 	uint64_t ret;	  /* a return's real return address */

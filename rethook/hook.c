@@ -92,6 +92,13 @@ static inline struct hook_state *state_kept(struct shadow_thread *t, const struc
 	return state_of(t, e, e->flags & SHADOW_LARGE);
 }
 
+static inline struct shadow_entry *entry_of(const struct shadow_thread *t, uint64_t slot)
+{
+	struct shadow_entry *e = mirror_place(&t->node, slot);
+
+	return e->slot == slot ? e : mirror_find(&t->node, slot);
+}
+
 /* ---- calls that end in a jump ---- */
 
 void hook_park(struct shadow_thread *t, const struct shadow_entry *e)
@@ -382,7 +389,24 @@ bool hook_uses_vectors(ftr_handler *code)
 	return n <= 0 || arch_isa->uses_vectors(bytes, (size_t)n);
 }
 
-/* ---- from one kind of handler to the other ---- */
+/* ---- what handlers ask for ---- */
+
+void hook_unfold(struct ftr_call *call)
+{
+	struct shadow_thread *t = shadow_self();
+	struct shadow_entry *e;
+
+	if (!call->state.plain || call->state.unfolded)
+		return;
+	call->state.unfolded = true;
+	call->word = NULL;
+	e = call->frame.info->leave ? entry_of(t, call->frame.slot) : NULL;
+	if (!e)
+		return;
+	call->ret = e->ret;
+	if (e->flags & SHADOW_HOOKED)
+		call->word = state_of(t, e, false)->words;
+}
 
 struct apart {
 	ftr_handler *function;
@@ -449,13 +473,6 @@ static uint32_t behind_last(const struct hook_visit *v, const struct hook_list *
 static inline void end_state(struct shadow_entry *e)
 {
 	e->flags &= ~(uint32_t)(SHADOW_HOOKED | SHADOW_LARGE);
-}
-
-static inline struct shadow_entry *entry_of(const struct shadow_thread *t, uint64_t slot)
-{
-	struct shadow_entry *e = mirror_place(&t->node, slot);
-
-	return e->slot == slot ? e : mirror_find(&t->node, slot);
 }
 
 static void prepare_large(struct ftr_call *call)

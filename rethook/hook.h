@@ -105,6 +105,9 @@ struct hook_visit {
  * are not seen. */
 unsigned hook_depth(const struct ftr_call *call);
 
+/* Make call->word and call->ret what they are. */
+void hook_unfold(struct ftr_call *call);
+
 /* In a handler that leaves vectors alone: call @function, which may not. */
 void hook_call_apart(struct ftr_call *call, ftr_handler *function, void *data);
 

@@ -15,14 +15,17 @@ EXPORTED const struct ftr_function *ftr_call_function(const struct ftr_call *cal
 
 EXPORTED const void *ftr_call_caller(const struct ftr_call *call)
 {
-	if (call->state.returning)
+	if (call->state.returning) {
+		hook_unfold((struct ftr_call *)call);
 		return (const void *)call->ret;
+	}
 	return (const void *)(arch_slot_in_memory ? *(const uint64_t *)call->frame.slot
 						  : call->frame.ret);
 }
 
 EXPORTED uint64_t *ftr_call_word(struct ftr_call *call)
 {
+	hook_unfold(call);
 	if (!call->word) {
 		call->scratch = 0;
 		call->word = &call->scratch;

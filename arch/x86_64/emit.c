@@ -1250,45 +1250,44 @@ static void compare_number(struct emitter *e, bool wide, uint32_t number, enum r
 		word32(e, number);
 }
 
-/* Find the thread and its hook_plain. rdx is lost. */
-static void hook_begin(struct emitter *e, const struct isa_env *env, struct labels *l)
+/* Find the thread, which is in no handler, and a hook_plain. rdx is lost. */
+static void hook_begin(struct emitter *e, const struct isa_env *env, struct labels *l,
+	bool returning)
 {
 	CODE(e, "\x9c\x5a\xf6\xc6\x04"); /* pushfq; pop rdx; test $DF, dh */
 	slow_if(e, l, COND_NE);
 	thread_var(e, 0x8b, R8, env->tls_thread);
 	load(e, R9, RAX, OF_INFO(point));
-	test(e, R8);
-	slow_if(e, l, COND_E);
-	load(e, R10, R9, OF_PLAIN(serial));
+	if (returning) { /* it may be another than at the entry, a new one */
+		test(e, R8);
+		slow_if(e, l, COND_E);
+	}
 	compare_number(e, true, 0, R8, ACTIVATION(env, slot));
 	slow_if(e, l, COND_NE);
-	test(e, R10);
-	slow_if(e, l, COND_E);
+	load(e, R10, R9, OF_PLAIN(serial));
 }
 
-/* rdx = the hook_state of S */
-static void hook_load_state(struct emitter *e, const struct isa_env *env)
+/* rsi = the thread's hook_states, edx = S in the window, 8 times their index */
+static void hook_load_states(struct emitter *e, const struct isa_env *env)
 {
 	load(e, RSI, R8, (int)env->thread_states);
 	CODE(e, "\x89\xda\x81\xe2"); /* mov ebx, edx; and $mask, edx */
 	word32(e, (uint32_t)env->mask);
-	CODE(e, "\x48\x8d\x14\xd6"); /* lea (rsi, rdx, 8), rdx */
 }
+#define LEA_STATE "\x48\x8d\x14\xd6" /* lea (rsi, rdx, 8), rdx */
 
-/*
- * Call the handler at @handler of the hook_plain, and go on at @place of the hook_places. @state: the
- * first word of the call's state.
- */
-static void hook_call(struct emitter *e, const struct isa_env *env, struct labels *l, int handler,
-	int place, struct call_state begin, int above, uint64_t c_function)
+/* Call the handler, and go on behind it. */
+static void hook_call(struct emitter *e, const struct isa_env *env, struct labels *l, bool returning)
 {
+	const struct call_state begin = { .returning = returning, .plain = true };
+	int above = returning ? 8 : 0;
 	uint8_t *undo, *none, *finish, *finish2;
 	uint32_t state;
 
-	memcpy(&state, &begin, sizeof(state));
+	memcpy(&state, &begin, sizeof(state)); /* the rest is zero */
 	store(e, RBX, R8, ACTIVATION(env, slot));
 	store(e, R10, R8, ACTIVATION(env, serial));
-	load(e, R11, R9, handler);
+	load(e, R11, R9, returning ? OF_PLAIN(ret) : OF_PLAIN(entry));
 	load(e, RSI, R9, OF_PLAIN(data));
 	mem(e, true, 0x39, R10, R9, OF_PLAIN(serial), false);
 	undo = jump_near(e, COND_NE);
@@ -1302,7 +1301,7 @@ static void hook_call(struct emitter *e, const struct isa_env *env, struct label
 	move(e, RDI, RSP);
 	CODE(e, "\x41\xff\xd3"); /* call *r11 */
 	mem(e, false, 0x8b, RAX, RSP, OF_CALL(saved_errno), false);
-	compare_number(e, true, state, RSP, OF_CALL(state));
+	compare_number(e, false, state, RSP, OF_CALL(state));
 	finish = jump_near(e, COND_NE);
 	thread_mem(e, false, 0x39, RAX, env->tls_errno);
 	finish2 = jump_near(e, COND_NE);
@@ -1310,7 +1309,7 @@ static void hook_call(struct emitter *e, const struct isa_env *env, struct label
 	thread_var(e, 0x8b, R8, env->tls_thread);
 	near_here(e, none);
 	zero(e, R8, ACTIVATION(env, slot));
-	mem(e, true, 0x63, RCX, RAX, place, false); /* movslq place, rcx */
+	mem(e, true, 0x63, RCX, RAX, returning ? OF_PLACE(account) : OF_PLACE(run), false); /* movslq */
 	CODE(e, "\x48\x01\xc8"); /* add rcx, rax */
 	hook_go(e, above);
 
@@ -1326,10 +1325,16 @@ static void hook_call(struct emitter *e, const struct isa_env *env, struct label
 	zero(e, R8, ACTIVATION(env, slot));
 	while (l->nslow)
 		near_here(e, l->to_slow[--l->nslow]);
-	hook_any(e, c_function, above);
+	hook_any(e, returning ? env->hook_returned : env->hook_entered, above);
 }
 
 /* rsp = S; the return address is in the slot. @returns: rcx = E, and return handlers will be called. */
+static void align(struct emitter *e)
+{
+	while ((e->at + here(e)) % 64)
+		byte(e, 0xcc);
+}
+
 static void stub_hook_entry(struct emitter *e, const struct isa_env *env, bool returns)
 {
 	struct labels l = { 0 };
@@ -1338,24 +1343,22 @@ static void stub_hook_entry(struct emitter *e, const struct isa_env *env, bool r
 	row_cfa(e, 8);
 	row_in_slot(e);
 	hook_save(e, 0);
-	hook_begin(e, env, &l);
+	hook_begin(e, env, &l, false);
+	test(e, R10);
+	slow_if(e, &l, COND_E);
 	if (returns) {
-		hook_load_state(e, env);
+		hook_load_states(e, env);
 		test(e, RSI);
 		slow_if(e, &l, COND_E);
+		CODE(e, LEA_STATE);
 		store(e, RAX, RDX, OF_STATE(info));
 		store(e, R10, RDX, OF_STATE(limit));
 		store_number(e, 1, RDX, OF_STATE(seen));
 		zero(e, RDX, OF_STATE(words));
 		mem(e, false, 0xc7, 0, RCX, FLAGS, false); /* mov $HOOKED, E.flags */
 		word32(e, SHADOW_HOOKED);
-		lea(e, RDX, RDX, OF_STATE(words));
-		store(e, RDX, RSP, OF_CALL(word));
-	} else {
-		zero(e, RSP, OF_CALL(word));
 	}
-	hook_call(e, env, &l, OF_PLAIN(entry), OF_PLACE(run), (struct call_state){ .spilled = 0 }, 0,
-		env->hook_entered);
+	hook_call(e, env, &l, false);
 }
 
 /* The same, for all but the usual case. */
@@ -1375,15 +1378,12 @@ static void stub_hook_exit(struct emitter *e, const struct isa_env *env)
 
 	row_in_shadow(e);
 	hook_save(e, 8);
-	hook_begin(e, env, &l);
-	hook_load_state(e, env);
+	hook_begin(e, env, &l, true);
+	hook_load_states(e, env);
 	thread_var(e, 0x8b, RCX, env->tls_mirror);
-	CODE(e, "\x89\xdf\x81\xe7"); /* mov ebx, edi; and $mask, edi */
-	word32(e, (uint32_t)env->mask);
-	if (env->mode == MODE_COUNT)
-		CODE(e, "\x48\x8d\x0c\xb9"); /* lea (rcx, rdi, 4), rcx */
-	else
-		CODE(e, "\x48\x8d\x0c\xf9"); /* lea (rcx, rdi, 8), rcx */
+	CODE(e, "\x48\x8d\x0c"); /* lea (rcx, rdx, 4 or 8), rcx */
+	byte(e, env->mode == MODE_COUNT ? 0x91 : 0xd1);
+	CODE(e, LEA_STATE);
 	mem(e, false, 0x8b, RSI, RAX, OF_INFO(id), false);
 	mem(e, true, 0x39, RBX, RCX, SLOT, false); /* cmp rbx, E.slot */
 	slow_if(e, &l, COND_NE);
@@ -1395,12 +1395,7 @@ static void stub_hook_exit(struct emitter *e, const struct isa_env *env)
 	slow_if(e, &l, COND_NE);
 	compare_number(e, true, 1, RDX, OF_STATE(seen));
 	slow_if(e, &l, COND_NE);
-	load(e, RCX, RCX, RET);
-	store(e, RCX, RSP, OF_CALL(ret));
-	lea(e, RDX, RDX, OF_STATE(words));
-	store(e, RDX, RSP, OF_CALL(word));
-	hook_call(e, env, &l, OF_PLAIN(ret), OF_PLACE(account), (struct call_state){ .returning = true },
-		8, env->hook_returned);
+	hook_call(e, env, &l, true);
 }
 
 uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
@@ -1426,14 +1421,17 @@ uint32_t x86_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	stub_pad(&e, env);
 	range_end(&e);
 	range_begin(&e, &ranges[2], CIE_SHADOW);
+	align(&e);
 	common->hook_entry = here(&e);
 	stub_hook_entry(&e, env, true);
+	align(&e);
 	common->hook_bare = here(&e);
 	stub_hook_entry(&e, env, false);
 	common->hook_any = here(&e);
 	stub_hook_any(&e, env);
 	range_end(&e);
 	range_begin(&e, &ranges[3], CIE_SHADOW);
+	align(&e);
 	common->hook_exit = here(&e);
 	stub_hook_exit(&e, env);
 	range_end(&e);
