@@ -317,8 +317,6 @@ static const char *describe(int err)
 	switch (err) {
 	case -EBUSY:
 		return "a thread does not leave its first instructions";
-	case -ENOTSUP:
-		return "this CPU cannot replace its first instructions while it runs";
 	default:
 		return "its code cannot be written";
 	}

@@ -52,6 +52,7 @@ struct live_table {
 	struct isa_patch *new, *old; /* those that differ, sorted */
 	struct isa_patch *goal; /* new or old: what the text shall be in the end */
 	bool calls;		/* a window holds a call that returns into it */
+	bool hold;		/* every thread has to be held meanwhile */
 };
 
 /* In a page of its own that is zero in a forked child. */
@@ -382,8 +383,7 @@ static int live_tabulate(struct live_table *t, const struct isa_patch *patches, 
 
 		if (!memcmp(text, patches[i].bytes, patches[i].len))
 			continue;
-		if (!t->how.avoid_mem && !arch_may_replace(patches + i, text))
-			return -ENOTSUP;
+		t->hold |= !arch_may_replace(patches + i, text);
 		t->new[t->n] = t->old[t->n] = patches[i];
 		memcpy(t->old[t->n++].bytes, text, patches[i].len);
 		if (window <= arch_code_unit)
@@ -416,22 +416,46 @@ static int live_steps(struct live_table *t)
 	return err ? err : failed;
 }
 
+/*
+ * Instructions that the CPU does not let be replaced while they may be executed, and where the file
+ * of the memory cannot be written, so that the page's right to execute is taken away for a moment:
+ * every thread sleeps in our handler. It comes back by way of the kernel, which makes its core fetch anew.
+ */
+static int live_held(struct live_table *t)
+{
+	int err = t->threads.nranges ? threads_outside(&t->threads) : 0;
+
+	return err ? err : patch_store(t->new, t->n, NULL, &t->how);
+}
+
+/* By a byte that is there already. */
+static bool mem_refuses(const struct live_table *t)
+{
+	return sys_pwrite_all(t->threads.mem, t->old->bytes, 1, t->old->addr);
+}
+
 static int live_try(struct live_table *t)
 {
-	int err = threads_hold_deaf(&t->threads);
+	int err;
 
+	t->threads.everyone = t->hold;
+	err = threads_hold_deaf(&t->threads);
 	live.strict = t->threads.strict;
 	if (!err && threads_alone(&t->threads))
 		return patch_store(t->new, t->n, NULL, &t->how);
 	if (!err && (t->how.avoid_mem || t->threads.mem < 0))
 		err = -EPERM;
-	if (!err)
+	if (!err && !t->hold)
 		err = trap_install();
 	if (!err && t->threads.asked)
 		err = sync_cores(t);
 	if (!err)
-		err = live_steps(t);
+		err = t->hold ? live_held(t) : live_steps(t);
 	threads_let_go(&t->threads);
+	if (err && err != -EBUSY && !t->hold && !t->how.avoid_mem && mem_refuses(t)) {
+		t->hold = true;
+		err = -EBUSY;
+	}
 	return err;
 }
 

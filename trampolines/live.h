@@ -27,9 +27,9 @@
  * @old: NULL or room for @n; receives what was there.
  *
  * 0, or an error after which the text is as before:
- * -EBUSY: a thread does not leave a window, blocks SIGTRAP, or could not be examined; -EPERM: /proc
- * is not there or closed, or the caller is a child of vfork(2); -ENOTSUP: this CPU does not allow it
- * for these instructions; -EINVAL: not sorted, or overlapping; -ENOMEM.
+ * -EBUSY: a thread does not leave a window, cannot be held, or could not be examined; -EPERM: /proc
+ * is not there or closed, the caller is a child of vfork(2), or an emulator would have to replace
+ * more than one instruction; -EINVAL: not sorted, or overlapping; -ENOMEM.
  */
 int live_store(const struct isa_patch *patches, size_t n, const uint8_t *windows,
 	struct isa_patch *old, const struct patch_how *how);

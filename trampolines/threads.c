@@ -436,17 +436,29 @@ static bool can_be_asked(const struct threads *t, uint64_t blocked)
 	return !t->strict && !(blocked & SIGNAL_BIT(SIGNAL_ASK));
 }
 
+/* A child may be running on the memory of its parent, which sleeps: nobody knows where. */
+static bool lends_its_memory(const struct where *w)
+{
+#ifdef SYS_vfork
+	if (w->number == SYS_vfork)
+		return true;
+#endif
+	return w->number == SYS_clone || w->number == SYS_clone3;
+}
+
 static int hold_if_deaf(struct threads *t, int tid)
 {
 	uint64_t blocked;
 	struct where w;
 	int err = threads_blocked(t, tid, &blocked);
 
-	if (err || !(blocked & SIGNAL_BIT(SIGTRAP)))
+	if (err || !(t->everyone || blocked & SIGNAL_BIT(SIGTRAP)))
 		return err;
 	if (!can_be_asked(t, blocked))
 		return -EBUSY;
 	err = where_is(tid, &w);
+	if (!err && t->everyone && lends_its_memory(&w))
+		return -EBUSY;
 	if (!err)
 		ask(t, tid, &w);
 	return err == -ESRCH ? 0 : err;
@@ -577,16 +589,6 @@ static bool may_be_inside(struct threads *t, uint64_t pc, uint64_t sp)
 		if (stack_inside(t, &s, s.list[i].lo, s.list[i].hi))
 			return true;
 	return !s.complete;
-}
-
-/* A child may be running on the memory of its parent, which sleeps: nobody knows where. */
-static bool lends_its_memory(const struct where *w)
-{
-#ifdef SYS_vfork
-	if (w->number == SYS_vfork)
-		return true;
-#endif
-	return w->number == SYS_clone || w->number == SYS_clone3;
 }
 
 /*

@@ -27,6 +27,7 @@ struct threads {
 	int mem; /* /proc/self/mem, open */
 	const struct code_range *ranges; /* sorted, apart from each other */
 	size_t nranges;
+	bool everyone; /* for threads_hold_deaf(): all threads are asked */
 	bool *busy; /* NULL; or an element for each range, set when a thread is there: then the
 		     * search goes on */
 
