@@ -58,10 +58,10 @@ static void store_range(struct image_range *r, uint64_t lo, uint64_t size, uint6
 	__atomic_store_n(&r->lo, lo, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->size, size, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->pad, pad, __ATOMIC_RELAXED);
-	__atomic_store_n(&r->retired, false, __ATOMIC_RELAXED);
+	__atomic_store_n(&r->retired, true, __ATOMIC_RELAXED);
 }
 
-bool shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad)
+bool shadow_announce_image(uint64_t lo, uint64_t hi, uint64_t pad)
 {
 	for (uint32_t i = 0; i < IMAGES_MAX; i++) {
 		struct image_range *r = &images[i];
@@ -113,6 +113,20 @@ static struct image_range *image_at(uint64_t lo)
 	while (images[i].lo != lo || !images[i].size)
 		i++;
 	return &images[i];
+}
+
+void shadow_open_image(uint64_t lo)
+{
+	__atomic_store_n(&image_at(lo)->retired, false, __ATOMIC_RELEASE);
+}
+
+bool shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad)
+{
+	bool added = shadow_announce_image(lo, hi, pad);
+
+	if (added)
+		shadow_open_image(lo);
+	return added;
 }
 
 void shadow_retire_image(uint64_t lo)

@@ -120,6 +120,11 @@ struct shadow_entry *shadow_find(const struct slow_frame *frame, struct shadow_t
  * and nothing may lead to this one. */
 bool shadow_add_image(uint64_t lo, uint64_t hi, uint64_t pad);
 
+/* The same in two steps: it is ours from the first one on, which is before it is loaded, so that the
+ * loader's news of it are none; its code is not read before the second. */
+bool shadow_announce_image(uint64_t lo, uint64_t hi, uint64_t pad);
+void shadow_open_image(uint64_t lo);
+
 /*
  * The image at @lo is about to go. Once it is retired and rcu_synchronize() has returned true,
  * nobody reads its code for what stale words of stacks point there. Removed, it is no image of ours.

@@ -617,7 +617,6 @@ static int write_and_load(struct plan *plan, const void *bytes, size_t size,
 	char memfd_path[64];
 	int fd, err = image_write(bytes, size, path);
 
-	image->hi = image->lo + size;
 	reserve_open(image->lo, image->lo + ((size + page - 1) & -page));
 	if (!err) {
 		err = image_load(path, image->lo, &image->handle, why);
@@ -655,7 +654,7 @@ static int try_at(struct plan *plan, const struct plan_settings *settings, const
 {
 	const void *bytes;
 	struct image im;
-	size_t size;
+	size_t size = 0;
 	int err = image_begin(&im, arch_isa, image->lo, room, settings->page, settings->root,
 		settings->env, plan->patchable);
 
@@ -665,14 +664,17 @@ static int try_at(struct plan *plan, const struct plan_settings *settings, const
 	err = build(plan, settings, run, &im, next_id);
 	if (!err)
 		err = image_finish(&im, &bytes, &size);
-	if (!err)
-		err = write_and_load(plan, bytes, size, image, settings->page, path, why);
-	if (!err && !shadow_add_image(image->lo, image->hi, im.common.base + im.common.pad)) {
-		image_loader.close(image->handle);
+	image->hi = image->lo + size;
+	if (!err && !shadow_announce_image(image->lo, image->hi, im.common.base + im.common.pad)) {
 		*why = "too many detour images";
 		err = -ENOSPC;
+	} else if (!err) {
+		err = write_and_load(plan, bytes, size, image, settings->page, path, why);
+		if (err)
+			shadow_remove_image(image->lo);
 	}
 	if (!err) {
+		shadow_open_image(image->lo);
 		add_image(plan, image);
 		runtimes_announce(plan);
 	}
