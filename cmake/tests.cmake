@@ -171,7 +171,7 @@ foreach(source IN LISTS programs)
     add_test(NAME probe/${name}/traced COMMAND probe_${name}_ftr)
     set_property(TEST probe/${name}/traced PROPERTY ENVIRONMENT
       LD_PRELOAD=$<TARGET_FILE:ftr> FTR_DATA=${PROJECT_BINARY_DIR}/tests/probe/${name}.data)
-    if(name MATCHES "^(handlers|restore|idle)$") # what is loaded for probes comes later, and is not traced
+    if(name MATCHES "^(faults|handlers|idle)$") # what is loaded for probes comes later, and is not traced
       list(APPEND names probe/${name}/all)
       add_test(NAME probe/${name}/all COMMAND probe_${name}_ftr)
       set_property(TEST probe/${name}/all PROPERTY ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:ftr>

@@ -344,6 +344,7 @@ static void trace_new(void)
 ARCH_ALIGNS_STACK void late_changed(void)
 {
 	uint64_t signals;
+	bool was_paused;
 
 	if (!late.loader || !modules_settled(late.loader))
 		return;
@@ -354,13 +355,14 @@ ARCH_ALIGNS_STACK void late_changed(void)
 	if (late.busy == sys_gettid()) /* another one's is of the parent, amid whose work we were forked */
 		return;
 	thread_block_signals(&signals);
+	was_paused = shadow_self() && shadow_self()->paused; /* a probe has the loader load something */
 	if (shadow_pause(true)) {
 		late.busy = sys_gettid();
 		session.settings.trap = session.config.trap && trap_possible(signals);
 		trace_new();
 		unload_gone();
 		late.busy = 0;
-		shadow_pause(false);
+		shadow_pause(was_paused);
 	} else {
 		give_up("no memory");
 	}
