@@ -205,7 +205,8 @@ struct detour_info {
 	int32_t bypass; /* run the body without a shadow entry */
 	int32_t leave;	/* return to the caller; 0: entry only */
 	uint32_t watch; /* 0, or which of the functions that the tracer itself wants to see */
-	uint32_t tails; /* SHADOW_TAIL may be used, for jumps to the function and from it */
+	int32_t ret;	/* the return point, where SHADOW_TAIL may be used for jumps from the function
+			 * and to it; else 0 */
 	uint64_t point; /* struct hook_point, of a hooked function; else 0. Begins with a hook_plain */
 };
 
@@ -333,7 +334,7 @@ struct func_record {
 };
 #define FUNC_RECORD_SIZE 64
 
-#define RETURNS_MAX (1u << 20) /* ids that isa_env.returns has room for */
+#define INFOS_MAX (1u << 20) /* ids that isa_env.infos has room for */
 
 /* Everything a detour needs to know about the process it will run in. Run-time addresses. */
 struct isa_env {
@@ -349,7 +350,8 @@ struct isa_env {
 	int64_t tls_errno; /* of errno itself */
 	uint64_t mask;	     /* see struct shadow_root */
 	uint64_t features;   /* AT_HWCAP */
-	uint64_t *returns;   /* by function id: the return point of its newest detour; NULL: not known */
+	const struct detour_info **infos; /* by function id: of its newest detour; NULL: there are no
+					   * SHADOW_TAIL calls */
 	uint64_t slow_entry; /* C: void (struct slow_frame *), see rethook/ */
 	uint64_t slow_exit;
 	uint64_t slow_unwind;
@@ -393,6 +395,7 @@ struct isa_detour {
 	uint32_t size;
 	uint32_t ret;  /* offset of T; 0: entry only */
 	uint32_t body; /* offset of B; 0: none, D calls the function behind its nops */
+	uint32_t info; /* offset of struct detour_info, if there are SHADOW_TAIL calls */
 	struct isa_range ranges[2];
 	uint32_t nranges;
 };
@@ -596,9 +599,6 @@ void arch_signal_return(void);
 
 /* Integer argument 0 to 5 of the call that a slow_frame was made for. */
 uint64_t arch_argument(const struct slow_frame *frame, unsigned n);
-
-/* The function that was jumped to, in the slow_exit of a SHADOW_TAIL call; ports without them: NULL. */
-const struct detour_info *arch_jumped_to(const struct slow_frame *frame);
 
 /* Do this CPU's detours call handlers? The functions below are not called else. */
 extern const bool arch_calls_handlers;

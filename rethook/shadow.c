@@ -450,7 +450,7 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 	__atomic_store_n(&e->owner, (uint64_t)shadow_records_of(t), __ATOMIC_RELEASE);
 	e->ret = f->ret;
 	e->func = owed ? ~f->info->id : f->info->id;
-	e->flags = (owed ? SHADOW_OWED : 0) | (f->info->tails ? 0 : SHADOW_NO_TAIL);
+	e->flags = (owed ? SHADOW_OWED : 0) | (f->info->ret ? 0 : SHADOW_NO_TAIL);
 	if (times) {
 		e->parent = (uint64_t)shadow_words.current;
 		e->child = 0;
@@ -778,7 +778,7 @@ static bool passes_on(struct slow_frame *f)
 	if (!e || !(e->flags & SHADOW_TAIL))
 		return false;
 	__atomic_fetch_and(&e->flags, ~SHADOW_TAIL, __ATOMIC_RELAXED);
-	next = arch_jumped_to(f);
+	next = shadow_hooks.infos[shadow_func_of(e)];
 	f->entry = NULL;
 	f->ret = e->ret;
 	f->go = place(next, next->resume);

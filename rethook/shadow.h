@@ -54,6 +54,7 @@ struct shadow_thread {
 /* What the recorder gives; set before the first detour can run. */
 struct shadow_hooks {
 	enum detour_mode mode;
+	const struct detour_info **infos; /* isa_env.infos */
 	/*
 	 * Give @thread its records: at its first call, and again after a fork, which the recorder
 	 * tells by its own wiped memory. Returns true in a forked child's first call. Runs with

@@ -534,8 +534,9 @@ static int add_detour(struct plan *plan, const struct plan_settings *settings, s
 		return npatches;
 	err = image_add(im, &detour, f->symbol->name, f->symbol->start);
 	f->detour = in.at;
-	if (settings->env->returns && detour.ret && in.id < RETURNS_MAX)
-		settings->env->returns[in.id] = in.at + detour.ret;
+	if (settings->env->infos && detour.info && in.id < INFOS_MAX)
+		__atomic_store_n(&settings->env->infos[in.id],
+			(const struct detour_info *)(in.at + detour.info), __ATOMIC_RELAXED);
 	if (!err)
 		plan->npatches += (size_t)npatches;
 	return err;

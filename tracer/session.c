@@ -77,9 +77,9 @@ static void renew(struct shadow_thread *thread)
 }
 
 /* Pages of it come as they are used. NULL: tail calls take longer. */
-static uint64_t *make_returns(void)
+static const struct detour_info **make_infos(void)
 {
-	void *memory = sys_mmap(NULL, RETURNS_MAX * sizeof(uint64_t), PROT_READ | PROT_WRITE,
+	void *memory = sys_mmap(NULL, INFOS_MAX * sizeof(struct detour_info *), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return sys_failed(memory) ? NULL : memory;
@@ -95,7 +95,7 @@ void session_set_env(void)
 		.tls_current = tls_offset(&shadow_words.current),
 		.mask = shadow_root.mask,
 		.features = session.features,
-		.returns = make_returns(),
+		.infos = make_infos(),
 		.slow_entry = (uint64_t)shadow_slow_entry,
 		.slow_exit = (uint64_t)shadow_slow_exit,
 		.slow_unwind = (uint64_t)shadow_slow_unwind,
@@ -105,6 +105,7 @@ void session_set_env(void)
 	hook_set_env(&session.env);
 	shadow_hooks = (struct shadow_hooks){
 		.mode = session.config.mode,
+		.infos = session.env.infos,
 		.attach = record_attach,
 		.renew = renew,
 		.lost_call = record_lost_call,

@@ -63,6 +63,7 @@ static void trace(struct batch *batch, const struct modules *modules, char *cons
 	if (!err)
 		err = batch_patch(batch, &why);
 	if (err) {
+		batch_tell(batch);
 		config_complain(
 			"%s: %s (error %d): nothing is traced", session.config.data, why, -err);
 		record_abandon();

@@ -42,12 +42,6 @@ uint64_t arch_argument(const struct slow_frame *frame, unsigned n)
 	return ((const uint64_t *)(frame + 1))[PPC_SAVED_R3 + n];
 }
 
-const struct detour_info *arch_jumped_to(const struct slow_frame *frame)
-{
-	(void)frame;
-	return NULL;
-}
-
 uint64_t arch_trap_site(const void *context)
 {
 	const ucontext_t *uc = context;

@@ -348,7 +348,7 @@ static void read_clock(struct emitter *e)
 }
 
 struct labels {
-	uint32_t resume, bypass, leave;
+	uint32_t resume, bypass, leave, ret, info;
 	uint32_t run, pass, skip, account, owed, drop; /* see struct hook_places */
 	uint8_t *to_slow[12];
 	unsigned nslow;
@@ -445,7 +445,7 @@ static bool has_return(const struct isa_emit *in)
 /* Is its return point the common one, and its entry? See SHADOW_TAIL. */
 static bool may_tail(const struct isa_emit *in)
 {
-	return in->env->returns && in->id < RETURNS_MAX && has_return(in) && !in->watch && !in->point
+	return in->env->infos && in->id < INFOS_MAX && has_return(in) && !in->watch && !in->point
 		&& !in->hook_return;
 }
 
@@ -793,7 +793,8 @@ static void emit_info(struct emitter *e, const struct isa_emit *in, struct label
 	info.resume = relative(e, l->resume);
 	info.bypass = relative(e, l->bypass);
 	info.leave = relative(e, l->leave);
-	info.tails = may_tail(in);
+	info.ret = may_tail(in) ? relative(e, l->ret) : 0;
+	l->info = here(e);
 	places = (struct hook_places){ .run = relative(e, l->run), .pass = relative(e, l->pass),
 		.skip = relative(e, l->skip), .account = relative(e, l->account),
 		.owed = relative(e, l->owed), .drop = relative(e, l->drop) };
@@ -834,7 +835,7 @@ int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 		byte(&e, CALL);
 		word32(&e, 0);
 		call = e.p;
-		detour->ret = here(&e);
+		detour->ret = l.ret = here(&e);
 		entry = l;
 		l.nslow = 0;
 		emit_exit(&e, in, &l);
@@ -853,6 +854,7 @@ int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 	}
 	range_end(&e);
 	emit_info(&e, in, &l);
+	detour->info = l.info;
 
 	if (own_body) {
 		detour->body = here(&e);
@@ -915,14 +917,18 @@ static void stub_go(struct emitter *e, unsigned cfa)
 	CODE(e, "\x3e\xff\xe0"); /* notrack jmp *rax */
 }
 
-/* Where stub_tail() and stub_passed() keep things, besides what D and T do. */
+/*
+ * Where stub_tail() and stub_passed() keep things, besides what D and T do; until stub_tail() returns: memory
+ * below the stack pointer is nobody's then.
+ */
+#define TAIL_INFO   X86_SAVE_R10
 #define TAIL_RETURN X86_SAVE_R8 /* the return point of the function that has jumped */
 #define TAIL_NOW    X86_SAVE_R9
 #define EXIT_INFO   X86_SAVE_R11
 
 #define INFO_ID	   ((int)offsetof(struct detour_info, id))
 #define INFO_RESUME ((int)offsetof(struct detour_info, resume))
-#define INFO_TAILS ((int)offsetof(struct detour_info, tails))
+#define INFO_RET   ((int)offsetof(struct detour_info, ret))
 #define RECORD_SHIFT 6
 _Static_assert(FUNC_RECORD_SIZE == 1 << RECORD_SHIFT, "function record size");
 _Static_assert(offsetof(struct shadow_entry, flags) == offsetof(struct shadow_entry, func) + 4
@@ -943,6 +949,23 @@ static void all_here(struct emitter *e, struct labels *l)
 		near_here(e, l->to_slow[--l->nslow]);
 }
 
+/* @reg = isa_env.infos[@reg]. Changes rax. */
+static void info_at(struct emitter *e, const struct isa_env *env, enum reg reg)
+{
+	CODE(e, "\x48\xb8"); /* mov infos, rax */
+	word64(e, (uint64_t)env->infos);
+	CODE(e, "\x48\x8b"); /* mov (rax, reg, 8), reg */
+	byte(e, 0x04 | reg << 3);
+	byte(e, 0xc0 | reg << 3);
+}
+
+/* @reg = that of E.func; rcx = E. Changes rax. */
+static void info_of(struct emitter *e, const struct isa_env *env, enum reg reg)
+{
+	mem(e, false, 0x8b, reg, RCX, FUNC, false);
+	info_at(e, env, reg);
+}
+
 /* rcx = E, rdx = records: is E the entry of a function that has just jumped to this one, both of the common
  * kind? rsi = its return point then; else slow. Changes rax. */
 static void if_tail(struct emitter *e, const struct isa_env *env, struct labels *l)
@@ -954,18 +977,22 @@ static void if_tail(struct emitter *e, const struct isa_env *env, struct labels 
 	mem(e, false, 0x83, 7, RCX, FLAGS, false); /* cmp $0, E.flags */
 	byte(e, 0);
 	slow_if(e, l, COND_NE);
-	load(e, RAX, RSP, X86_JUMPED_TO);
-	mem(e, false, 0x8b, RAX, RAX, INFO_ID, false);
-	mem(e, false, 0x39, RAX, RCX, FUNC, false); /* cmp eax, E.func: T would take it for its own */
+	load(e, RAX, RSP, TAIL_INFO);
+	mem(e, false, 0x8b, RSI, RAX, INFO_ID, false);
+	mem(e, false, 0x39, RSI, RCX, FUNC, false); /* cmp esi, E.func: T would take it for its own */
 	slow_if(e, l, COND_E);
+	info_at(e, env, RSI);
+	mem(e, true, 0x3b, RSI, RSP, TAIL_INFO, false); /* stub_passed() goes by the function's id */
+	slow_if(e, l, COND_NE);
 	if (env->mode != MODE_COUNT) {
 		thread_var(e, 0x39, RCX, env->tls_current);
 		slow_if(e, l, COND_NE);
 	}
-	mem(e, false, 0x8b, RSI, RCX, FUNC, false);
-	CODE(e, "\x48\xb8"); /* mov returns, rax */
-	word64(e, (uint64_t)env->returns);
-	CODE(e, "\x48\x8b\x34\xf0"); /* mov (rax, rsi, 8), rsi */
+	info_of(e, env, RSI);
+	test(e, RSI);
+	slow_if(e, l, COND_E);
+	mem(e, true, 0x63, RAX, RSI, INFO_RET, false); /* movslq */
+	CODE(e, "\x48\x01\xc6"); /* add rax, rsi */
 	mem(e, true, 0x3b, RSI, RSP, 0, false); /* cmp (rsp), rsi */
 	slow_if(e, l, COND_NE);
 }
@@ -996,7 +1023,7 @@ static void jumped_here(struct emitter *e, const struct isa_env *env)
 {
 	bool times = env->mode != MODE_COUNT;
 
-	load(e, RAX, RSP, X86_JUMPED_TO);
+	load(e, RAX, RSP, TAIL_INFO);
 	mem(e, false, 0x8b, RAX, RAX, INFO_ID, false);
 	CODE(e, "\x48\x0f\xba\xe8\x28"); /* bts $40, rax: SHADOW_TAIL */
 	store(e, RAX, RCX, FUNC);
@@ -1029,8 +1056,8 @@ static void stub_tail(struct emitter *e, const struct isa_env *env)
 	uint8_t *no;
 
 	store(e, RSI, RSP, X86_SAVE_RSI);
-	store(e, RAX, RSP, X86_JUMPED_TO);
-	mem(e, false, 0x83, 7, RAX, INFO_TAILS, false); /* cmp $0, info.tails */
+	store(e, RAX, RSP, TAIL_INFO);
+	mem(e, false, 0x83, 7, RAX, INFO_RET, false); /* cmp $0, info.ret */
 	byte(e, 0);
 	no = jump_near(e, COND_E);
 	load_records(e, &l, env);
@@ -1050,7 +1077,7 @@ static void stub_tail(struct emitter *e, const struct isa_env *env)
 	all_here(e, &l);
 	near_here(e, no);
 	load(e, RSI, RSP, X86_SAVE_RSI);
-	load(e, RAX, RSP, X86_JUMPED_TO);
+	load(e, RAX, RSP, TAIL_INFO);
 }
 
 /* T of a function that has jumped away has been returned to by stub_tail(): go on to the body. */
@@ -1080,7 +1107,7 @@ static void stub_passed(struct emitter *e, const struct isa_env *env)
 	row_in_slot(e);
 	if (env->mode != MODE_COUNT)
 		load(e, RSI, RSP, X86_SAVE_RSI);
-	load(e, RCX, RSP, X86_JUMPED_TO);
+	info_of(e, env, RCX);
 	mem(e, true, 0x63, RAX, RCX, INFO_RESUME, false); /* movslq */
 	CODE(e, "\x48\x01\xc8\x3e\xff\xe0"); /* add rcx, rax; notrack jmp *rax */
 	row_in_shadow(e);
@@ -1111,7 +1138,7 @@ static void stub_entry(struct emitter *e, const struct isa_env *env)
 {
 	row_cfa(e, 8);
 	row_in_slot(e);
-	if (env->returns)
+	if (env->infos)
 		stub_tail(e, env);
 	lea(e, RSP, RSP, -FRAME_SIZE);
 	row_cfa(e, FRAME_SIZE + 8);
@@ -1136,7 +1163,8 @@ static void stub_put_back(struct emitter *e, const struct isa_env *env)
 static void stub_exit(struct emitter *e, const struct isa_env *env)
 {
 	row_in_shadow(e);
-	stub_passed(e, env);
+	if (env->infos)
+		stub_passed(e, env);
 	lea(e, RSP, RSP, -FRAME_SIZE - 8);
 	row_cfa(e, FRAME_SIZE + 8);
 	store(e, RAX, RSP, FRAME_INFO);

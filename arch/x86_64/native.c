@@ -33,11 +33,6 @@ uint64_t arch_argument(const struct slow_frame *frame, unsigned n)
 	return ((const uint64_t *)(frame + 1))[places[n]];
 }
 
-const struct detour_info *arch_jumped_to(const struct slow_frame *frame)
-{
-	return *(const struct detour_info *const *)(frame->slot + X86_JUMPED_TO);
-}
-
 uint64_t arch_trap_site(const void *context)
 {
 	const ucontext_t *uc = context;

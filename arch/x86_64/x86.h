@@ -35,8 +35,7 @@ enum {
 	X86_SAVE_RBX = -88,
 	X86_SAVE_CONDITIONS = -96, /* lahf and seto */
 	X86_SAVE_FLAGS = -104,	   /* for DF */
-	X86_SAVE_END = X86_SAVE_FLAGS,
-	X86_JUMPED_TO = -112, /* struct detour_info, see SHADOW_TAIL */
+	X86_SAVE_END = X86_SAVE_FLAGS
 };
 
 /* Where each displaced instruction went. */

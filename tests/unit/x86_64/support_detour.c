@@ -166,7 +166,7 @@ uint8_t *area;
 struct func_record records[4][IDS];
 int attached, lost;
 unsigned slow_entries, slow_exits, watched;
-uint64_t return_points[IDS];
+const struct detour_info *infos[IDS];
 bool may_lose;
 struct isa_env env;
 struct isa_common common;
@@ -222,12 +222,12 @@ void begin(enum detour_mode mode)
 	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		0);
 	cr_assert_neq(area, MAP_FAILED);
-	shadow_hooks = (struct shadow_hooks){ .mode = mode, .attach = attach, .renew = nothing,
+	shadow_hooks = (struct shadow_hooks){ .mode = mode, .infos = infos, .attach = attach, .renew = nothing,
 		.lost_call = lost_call, .borrowed = borrowed, .watch = watch };
 	mirror_setup(mode);
 	env = (struct isa_env){ .mode = mode, .mask = shadow_root.mask,
 		.tls_mirror = tls(&shadow_words.mirror), .tls_records = tls(&shadow_words.records),
-		.tls_current = tls(&shadow_words.current), .returns = return_points, .slow_entry = (uint64_t)slow_entry,
+		.tls_current = tls(&shadow_words.current), .infos = infos, .slow_entry = (uint64_t)slow_entry,
 		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
 		.slow_release = (uint64_t)shadow_slow_release };
 	hook_set_env(&env);

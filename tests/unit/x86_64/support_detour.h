@@ -70,7 +70,7 @@ extern uint8_t *area;
 extern struct func_record records[4][IDS];
 extern int attached, lost; /* threads; calls: else asserted to be 0 */
 extern unsigned slow_entries, slow_exits, watched;
-extern uint64_t return_points[IDS]; /* isa_env.returns */
+extern const struct detour_info *infos[IDS]; /* isa_env.infos */
 extern bool may_lose;
 extern struct isa_env env;
 extern struct isa_common common;

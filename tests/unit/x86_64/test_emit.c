@@ -186,7 +186,7 @@ static void tail_called(enum detour_mode mode, bool known)
 	place(&first, &jumps, 1);
 	emit(&first, jumps.name);
 	if (known)
-		return_points[first.in.id] = first.in.at + first.detour.ret;
+		infos[first.in.id] = (const struct detour_info *)(first.in.at + first.detour.info);
 	second = first;
 	second.func.start = first.func.start + HELPER;
 	second.func.end = second.func.start + sizeof(helper);
@@ -204,6 +204,8 @@ static void tail_called(enum detour_mode mode, bool known)
 		run_cpu(&plain[round], first.start);
 	}
 	cr_assert_eq(x86_emit(&second.in, area + DETOUR + 0x1000, &second.detour), 0);
+	if (known)
+		infos[second.in.id] = (const struct detour_info *)(second.in.at + second.detour.info);
 	cr_assert_eq(x86_patch(&second.in, patches), 1);
 	memcpy((void *)patches[0].addr, patches[0].bytes, patches[0].len);
 	patch(&first, jumps.name);
