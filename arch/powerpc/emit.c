@@ -483,9 +483,7 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 	if (in->watch) {
 		put(e, ppc_cmpd(R1, R1));
 		slow_if(e, l, COND_EQ);
-		return;
-	}
-	if (in->id != ID_NONE) {
+	} else if (in->id != ID_NONE) {
 		check_records(e, l, in->env, R12);
 		add_to(e, load_record(e, in->id) + RECORD(calls), 1, kept.all ? R10 : R0);
 	}
