@@ -525,8 +525,17 @@ uintptr_t arch_thread_pointer(void);
  */
 extern const bool arch_slot_in_memory;
 
-/* Else: how far above its slot a function that calls saves it; 0: wherever it likes. */
-extern const unsigned arch_saved_return;
+/*
+ * Else, of the calling thread: has the function that was entered at @slot saved its return address,
+ * which is @point? It has where it is in a call. True also where that cannot be told. Ask by rising
+ * slots.
+ */
+struct arch_frames {
+	uint64_t from, top; /* the stack in use; from rises */
+	uint64_t frame;	    /* __builtin_frame_address(0) at first */
+	uint64_t steps;	    /* to take in all */
+};
+bool arch_has_saved(uint64_t slot, uint64_t point, struct arch_frames *frames);
 
 /* For a function that is entered from a slow stub and calls code that is not ours: the stubs do not
  * align the stack, since our own code needs no alignment. */

@@ -18,6 +18,7 @@
 #define MOVED_MAX    64 /* words that a callee may have popped */
 #define COVERED_MAX  4096
 #define CHAIN_MAX    (1 << 23)
+#define STEPS_MAX    (1 << 26)
 
 struct shadow_hooks shadow_hooks;
 
@@ -867,15 +868,20 @@ struct closing {
 	struct shadow_thread *thread;
 	bool gone;	 /* all its frames are */
 	uint64_t lo, hi; /* frames in between are gone */
-	uint64_t top;	 /* up to here frames have called */
+	struct arch_frames frames; /* have called */
 	uint64_t now;
 };
 
-/* Where the ABI says where a frame that calls has saved its return address: it has not. */
-static bool has_saved_none(const struct closing *c, const struct shadow_entry *e)
+/* A frame of the calling thread's in use has called: so it must have saved its return address. */
+static bool has_saved_none(struct closing *c, const struct shadow_entry *e)
 {
-	return arch_saved_return && e->slot >= c->hi && e->slot < c->top
-		&& !shadow_is_return_point(*(const uint64_t *)(e->slot + arch_saved_return));
+	uint64_t point;
+
+	if (arch_slot_in_memory || !shadow_hooks.point || e->slot < c->frames.from
+		|| e->slot >= c->frames.top)
+		return false;
+	point = shadow_hooks.point(shadow_func_of(e));
+	return point && !arch_has_saved(e->slot, point, &c->frames);
 }
 
 static void close_times(const struct closing *c, struct shadow_entry *e, bool gone)
@@ -940,7 +946,8 @@ void shadow_flush(uint64_t lo, uint64_t hi, uint64_t top)
 		if (t == self) {
 			c.lo = lo;
 			c.hi = hi;
-			c.top = top;
+			c.frames = (struct arch_frames){ .from = hi, .top = top,
+				.frame = (uint64_t)__builtin_frame_address(0), .steps = STEPS_MAX };
 		}
 		mirror_each(&t->node, close_entry, &c);
 	}

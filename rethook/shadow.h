@@ -64,6 +64,9 @@ struct shadow_hooks {
 	/* @thread's memory, records included, goes to another thread (thread->tid is set). */
 	void (*renew)(struct shadow_thread *thread);
 	void (*lost_call)(void);
+	/* A function's return point, 0: not known. NULL, or asked where return addresses are not in
+	 * their slots. */
+	uint64_t (*point)(uint32_t func);
 	/* A function that the tracer watches is entered. */
 	void (*watch)(const struct slow_frame *frame);
 	/* System calls may be forbidden from now on: make none. */

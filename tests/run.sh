@@ -39,9 +39,8 @@ run_tests dev -LE fuzz
 run_tests asan -L unit -E '^unit/test_live$' # its threads are stopped amid the sanitizer's work
 run_tests tsan -R '^unit/test_(shadow|mirror)$' # the structures that threads share
 run_tests fuzz -L fuzz
-# Not yet for these: some cases of `unwind`; see docs/contributing.md.
 for cpu in arm64 powerpc; do
-	run_tests $cpu -LE 'fuzz|unwind'
+	run_tests $cpu -LE fuzz
 done
 
 echo '== summary'

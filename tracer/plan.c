@@ -6,6 +6,7 @@
 #include "runtimes.h"
 #include "../trampolines/trap.h"
 #include "watch.h"
+#include "where.h"
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"
 #include "../trampolines/image.h"
@@ -537,6 +538,9 @@ static int add_detour(struct plan *plan, const struct plan_settings *settings, s
 	if (settings->env->infos && detour.info && in.id < INFOS_MAX)
 		__atomic_store_n(&settings->env->infos[in.id],
 			(const struct detour_info *)(in.at + detour.info), __ATOMIC_RELAXED);
+	f->returns = detour.ret ? in.at + detour.ret : 0;
+	if (f->has_id)
+		where_forget(f->id);
 	if (!err)
 		plan->npatches += (size_t)npatches;
 	return err;

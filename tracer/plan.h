@@ -34,7 +34,8 @@ struct plan_function {
 	uint32_t id;	/* 0: skipped, site.reason says why */
 	bool has_id;	/* was given it before; else plan_image() does */
 	uint32_t watch; /* enum watch: the tracer itself wants to see it; 0: it does not */
-	uint64_t detour; /* run-time address */
+	uint64_t detour; /* run-time address; */
+	uint64_t returns; /* that of its return point; 0: entry only */
 	uint8_t turn;	 /* in which plan_image() serves it */
 	struct hook_point *point; /* see struct isa_emit */
 	bool hook_return;

@@ -110,6 +110,7 @@ void session_set_env(void)
 		.renew = renew,
 		.lost_call = record_lost_call,
 		.borrowed = record_borrowed,
+		.point = where_point,
 		.watch = watch_entered,
 	};
 	unwind_find = unwinders_find;

@@ -5,6 +5,8 @@
 
 struct table {
 	struct table *older;
+	uint32_t first_id, nids;
+	uint64_t *points; /* by id */
 	size_t count;
 	struct where_entry list[]; /* sorted */
 };
@@ -18,9 +20,16 @@ int where_add(const struct plan *plan)
 
 	if (!t)
 		return -ENOMEM;
+	t->first_id = plan->first_id;
+	t->nids = arch_slot_in_memory ? 0 : plan->nids;
+	t->points = arena_alloc(&arena, t->nids * sizeof(*t->points));
+	if (!t->points)
+		return -ENOMEM;
 	for (size_t i = 0; i < plan->count; i++) {
 		const struct plan_function *f = &plan->functions[i];
 
+		if (f->id - t->first_id < t->nids)
+			t->points[f->id - t->first_id] = f->returns;
 		if (f->id)
 			t->list[t->count++] = (struct where_entry){
 				.addr = f->symbol->start + plan->module->bias,
@@ -65,4 +74,28 @@ const struct where_entry *where_traced(uint64_t addr)
 	const struct where_entry *found = where_find(addr);
 
 	return found && found->id != ID_NONE ? found : NULL;
+}
+
+static uint64_t *point_of(uint32_t id)
+{
+	const struct table *t = __atomic_load_n(&newest, __ATOMIC_ACQUIRE);
+
+	while (t && id - t->first_id >= t->nids)
+		t = t->older;
+	return t ? &t->points[id - t->first_id] : NULL;
+}
+
+uint64_t where_point(uint32_t id)
+{
+	const uint64_t *point = point_of(id);
+
+	return point ? *point : 0;
+}
+
+void where_forget(uint32_t id)
+{
+	uint64_t *point = point_of(id);
+
+	if (point)
+		*point = 0;
 }

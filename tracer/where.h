@@ -17,6 +17,12 @@ struct plan;
 /* Add the functions of a module. Not by two threads at a time. 0 or -ENOMEM. */
 int where_add(const struct plan *plan);
 
+/* See struct shadow_hooks. */
+uint64_t where_point(uint32_t id);
+
+/* A probe has made another detour for the function: it has several points. */
+void where_forget(uint32_t id);
+
 /* The entry of @addr, NULL when there is none; the second one looks for traced functions alone. May
  * be called at any time. */
 const struct where_entry *where_find(uint64_t addr);

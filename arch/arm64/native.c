@@ -21,7 +21,49 @@ uintptr_t arch_thread_pointer(void)
 }
 
 const bool arch_slot_in_memory = false;
-const unsigned arch_saved_return = 0;
+
+/* A return address without what it may have been signed with. */
+static uint64_t plain(uint64_t address)
+{
+	register uint64_t x30 __asm__("x30") = address;
+
+	__asm__("hint #7" : "+r"(x30)); /* xpaclri */
+	return x30;
+}
+
+/* Does it look like the x29 of a frame record at @record? */
+static bool leads_up(uint64_t x29, uint64_t record, const struct arch_frames *f)
+{
+	return x29 > record && x29 < f->top && x29 % 8 == 0;
+}
+
+/*
+ * A function may save it anywhere in its frame. So that what frames have left behind is not taken for
+ * it: with an x29 beside it it is a frame record (AAPCS64, 6.4.6), and counts if that is in the chain.
+ */
+bool arch_has_saved(uint64_t slot, uint64_t point, struct arch_frames *f)
+{
+	for (uint64_t word = f->from; word < slot; word += 8) {
+		uint64_t record = word - 8, x29 = *(const uint64_t *)record;
+
+		if (!f->steps--)
+			return true;
+		if (plain(*(const uint64_t *)word) != point)
+			continue;
+		while (f->frame < record) {
+			uint64_t next = *(const uint64_t *)f->frame;
+
+			if (!leads_up(next, f->frame, f))
+				return true; /* somebody uses x29 for something else */
+			f->frame = next;
+		}
+		if (f->frame == record || !leads_up(x29, record, f)) {
+			f->from = word;
+			return true;
+		}
+	}
+	return false;
+}
 
 bool arch_is_return_point(const void *code)
 {

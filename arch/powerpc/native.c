@@ -26,7 +26,12 @@ uintptr_t arch_thread_pointer(void)
 
 /* The callee decides whether and when it stores LR in its caller's frame. */
 const bool arch_slot_in_memory = false;
-const unsigned arch_saved_return = 16; /* ELFv2 ABI, 2.2.2.1 */
+
+bool arch_has_saved(uint64_t slot, uint64_t point, struct arch_frames *frames)
+{
+	(void)frames;
+	return ((const uint64_t *)slot)[2] == point; /* ELFv2 ABI, 2.2.2.1 */
+}
 
 /* Detours contain no other call than the one right before the return point. */
 bool arch_is_return_point(const void *code)

@@ -111,7 +111,10 @@ else
 fi
 
 inside() {
-	untraced bin/chain "$4" >out/expected
+	untraced bin/chain "$4" >out/expected 2>/dev/null || {
+		skip "$3" "this system does not unwind it untraced"
+		return
+	}
 	traced "$1" "$2" bin/chain "$4" >out/found || fail "$3" "exit status $?"
 	compare "$3" out/expected out/found
 }
@@ -119,6 +122,14 @@ inside() {
 for how in ${have_chain:+backtrace unwind libunwind signal thread}; do
 	each_setting inside "chain-$how" "$how"
 done
+
+# A thread that waits is cancelled in a signal's handler. qemu-ppc64le has handlers return by other
+# instructions than unwinders know, so that none passes.
+cancelled=1
+if [ "$have_chain" ] && ! { untraced bin/chain signal | grep -q leaf; } 2>/dev/null; then
+	cancelled=
+	skip exceptions-cancelled "this system does not unwind signal frames untraced"
+fi
 
 # ---- seen from outside ----
 
@@ -228,24 +239,24 @@ report() {
 	"$report" --data data --format json
 }
 
-# check_counts CASE: the `expect:` lines of exceptions.cpp against the report
+# check_counts CASE: the `expect:` lines of exceptions.cpp against the report, and those for `cancelled:`
 check_counts() {
 	report | python3 -c '
 import json, re, sys
 found = {f["name"]: f for f in json.load(sys.stdin)["functions"] if f["module"].startswith("'"$work"'")}
 wrong = 0
 for line in open(sys.argv[1]):
-    m = re.match(r" \* expect: (.*?) (calls=.*)", line)
-    if not m:
+    m = re.match(r" \* (expect|cancelled): (.*?) (calls=.*)", line)
+    if not m or (m[1] == "cancelled" and not sys.argv[3]):
         continue
-    f = found.get(m[1])
-    for field, value in re.findall(r"(\w+)=(\d+)", m[2]):
+    f = found.get(m[2])
+    for field, value in re.findall(r"(\w+)=(\d+)", m[3]):
         if sys.argv[2] == "entry-only" and field != "calls":
             continue
         if not f or f[field] != int(value):
-            print("  %s: %s=%s, must be %s" % (m[1], field, f and f[field], value))
+            print("  %s: %s=%s, must be %s" % (m[2], field, f and f[field], value))
             wrong = 1
-sys.exit(wrong)' "$source/exceptions.cpp" "$2" >out/counts || {
+sys.exit(wrong)' "$source/exceptions.cpp" "$2" "$cancelled" >out/counts || {
 		fail "$1" "wrong numbers"
 		head -5 out/counts
 		return 1
@@ -264,8 +275,9 @@ run_to() { # FILE COMMAND...: its output and exit status
 exceptions_case() {
 	program=${4%:*} kind=${4#*:}
 	for how in "" noexcept uncaught; do
-		run_to out/expected untraced "$program" $how
-		run_to out/found traced "$1" "$2" "$program" $how
+		how_run=${how:-${cancelled:+cancelled}}
+		run_to out/expected untraced "$program" $how_run
+		run_to out/found traced "$1" "$2" "$program" $how_run
 		if ! cmp -s out/expected out/found; then
 			fail "$3${how:+-$how}" "other behaviour than untraced"
 			diff out/expected out/found | head -5
