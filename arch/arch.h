@@ -156,8 +156,8 @@ struct shadow_entry {
 			 * written first, before the call is counted, zeroed last, after the
 			 * return is */
 	/* not in count mode: */
+	uint64_t child;	 /* clock ticks spent in traced callees; 0 where the place is free */
 	uint64_t start;	 /* clock at entry */
-	uint64_t child;	 /* clock ticks spent in traced callees */
 	uint64_t parent; /* struct shadow_entry that encloses this one */
 	uint64_t link;	 /* in the overflow: the next in its chain */
 };

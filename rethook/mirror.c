@@ -199,6 +199,13 @@ void mirror_free(struct shadow_node *node, struct shadow_entry *entry)
 		return;
 	}
 	__atomic_store_n(&entry->slot, 0, __ATOMIC_RELEASE);
+	mirror_give_up(entry);
+}
+
+void mirror_give_up(struct shadow_entry *entry)
+{
+	if (shadow_root.scale * 8 == SHADOW_TIMED_SIZE)
+		entry->child = 0;
 	__atomic_store_n(&entry->owner, 0, __ATOMIC_RELEASE);
 }
 

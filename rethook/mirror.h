@@ -36,6 +36,9 @@ struct shadow_entry *mirror_overflow(struct shadow_node *node, uint64_t slot);
 /* Free an entry of the calling thread's; its overflow may shrink. */
 void mirror_free(struct shadow_node *node, struct shadow_entry *entry);
 
+/* The same for a place in the mirror whose entry is not valid, or no longer. */
+void mirror_give_up(struct shadow_entry *entry);
+
 /* Free the entry of @slot of another thread's, which may be using the same place. */
 void mirror_free_foreign(struct shadow_node *node, struct shadow_entry *entry, uint64_t slot);
 

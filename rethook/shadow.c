@@ -15,6 +15,8 @@
 #define FLAG_SETTLED 4 /* its time is booked: its caller has gone on, most likely without it */
 #define FLAG_ACCOUNTED 8 /* follows FLAG_CLAIMED, unless a handler has left in between */
 #define FLAG_PARENT  16 /* made before a fork, by the parent: not counted here */
+#define OWNER_ELSEWHERE ~0ul /* a forking parent's: owners are not below their thread's records */
+#define FLAG_OVERFLOW 1024 /* not in the mirror: only the slow path knows how to free it */
 #define MOVED_MAX    64 /* words that a callee may have popped */
 #define COVERED_MAX  4096
 #define CHAIN_MAX    (1 << 23)
@@ -451,7 +453,11 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 	__atomic_store_n(&e->owner, (uint64_t)shadow_records_of(t), __ATOMIC_RELEASE);
 	e->ret = f->ret;
 	e->func = owed ? ~f->info->id : f->info->id;
-	e->flags = (owed ? SHADOW_OWED : 0) | (f->info->ret ? 0 : SHADOW_NO_TAIL);
+	e->flags = owed ? SHADOW_OWED : 0;
+	if (arch_slot_in_memory && !f->info->ret) /* elsewhere no straight path asks */
+		e->flags |= SHADOW_NO_TAIL;
+	if (e != mirror_place(&t->node, f->slot))
+		e->flags |= FLAG_OVERFLOW;
 	if (times) {
 		e->parent = (uint64_t)shadow_words.current;
 		e->child = 0;
@@ -599,7 +605,7 @@ static struct shadow_entry *find_room(struct shadow_thread *t, uint64_t slot)
 	e = mirror_place(&t->node, slot);
 	if (e->owner && !e->slot && !may_go_on(slot)) {
 		recount(t, e);
-		__atomic_store_n(&e->owner, 0, __ATOMIC_RELEASE);
+		mirror_give_up(e);
 	}
 	/* In deep recursion the place belongs to an older frame, further up. */
 	if (e->slot && e->slot < slot && !is_alive(t, e))
@@ -612,6 +618,7 @@ static void set_parent(struct shadow_entry *e, void *unused)
 {
 	(void)unused;
 	e->flags |= FLAG_PARENT;
+	e->owner = OWNER_ELSEWHERE;
 }
 
 struct shadow_thread *shadow_ready(void)
@@ -907,11 +914,16 @@ static void close_entry(struct shadow_entry *e, void *arg)
 	struct func_record *r = (struct func_record *)e->owner + shadow_func_of(e);
 	bool gone;
 
-	if (!thread_of_records(e->owner) || (e->flags & FLAG_CLAIMED))
+	if (e->flags & FLAG_CLAIMED)
 		return;
+	if (!thread_of_records(e->owner)) {
+		if (c->gone)
+			e->owner = OWNER_ELSEWHERE;
+		return;
+	}
 	if (!e->slot) {
 		recount(c->thread, e);
-		e->owner = 0;
+		mirror_give_up(e);
 		return;
 	}
 	gone = c->gone || (e->slot >= c->lo && e->slot < c->hi) || has_saved_none(c, e)

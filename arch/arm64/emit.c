@@ -29,8 +29,9 @@
 
 _Static_assert(offsetof(struct shadow_entry, ret) == SLOT + 8
 		&& offsetof(struct shadow_entry, owner) == FUNC + 8
-		&& offsetof(struct shadow_entry, child) == START + 8
-		&& offsetof(struct shadow_entry, parent) == CHILD + 8,
+		&& offsetof(struct shadow_entry, child) == OWNER + 8
+		&& offsetof(struct shadow_entry, start) == CHILD + 8
+		&& offsetof(struct shadow_entry, parent) == START + 8,
 	"pairs of the shadow entry");
 _Static_assert(offsetof(struct func_record, self) == RECORD(total) + 8
 		&& offsetof(struct func_record, max) == RECORD(nmin) + 8
@@ -124,16 +125,20 @@ static unsigned add_base(struct emitter *e, unsigned rn, uint64_t number, unsign
 #define LOAD_REACH (4095 * 8 - 64) /* ldr, str */
 #define PAIR_REACH (63 * 8 - 64)   /* ldp, stp */
 
-/* x16 = this thread's mirror, x17 = the address of the word that leads to its records, x@tp = what
- * thread words are at; returns at which offset. */
+/* x@tp = what thread words are at; returns at which offset. */
+static unsigned thread_words(struct emitter *e, unsigned tp)
+{
+	put(e, MRS_TPIDR | tp);
+	return add_base(e, tp, (uint64_t)e->env->tls_mirror, PAIR_REACH);
+}
+
+/* x16 = this thread's mirror, x17 = the address of the word that leads to its records. */
 static unsigned load_thread(struct emitter *e, unsigned tp)
 {
-	unsigned offset;
+	unsigned words = thread_words(e, tp);
 
-	put(e, MRS_TPIDR | tp);
-	offset = add_base(e, tp, (uint64_t)e->env->tls_mirror, PAIR_REACH);
-	pair(e, LOAD_PAIR, X16, X17, tp, (int)offset);
-	return offset;
+	pair(e, LOAD_PAIR, X16, X17, tp, (int)words);
+	return words;
 }
 
 /* x17 = the records. Slow where there are none yet; where there are, the mirror is valid. */
@@ -164,10 +169,9 @@ static void place_entry(struct emitter *e)
 }
 
 /* x17, the records, becomes as good as the function's own; returns the offset from there. */
-static unsigned place_record(struct emitter *e, uint32_t id)
+static unsigned place_record(struct emitter *e, uint32_t id, unsigned reach)
 {
-	return add_base(e, X17, (uint64_t)id * FUNC_RECORD_SIZE,
-		e->times ? PAIR_REACH : LOAD_REACH);
+	return add_base(e, X17, (uint64_t)id * FUNC_RECORD_SIZE, reach);
 }
 
 static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
@@ -182,19 +186,18 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	if (e->times) {
 		load(e, X12, X11, words + 16);
 		load(e, X10, X12, SLOT);
-		operate(e, SUB, X10, X9, X10, 0);
+		operate(e, SUB, X10, X9, X10);
 		slow_if(e, l, TBZ_SIGN, X10); /* the newest call is not older than this one */
-		pair(e, STORE_PAIR, XZR, X12, X16, CHILD); /* child, parent */
 	}
 	load_number(e, X10, in->id);
 	pair(e, STORE_PAIR, X10, X17, X16, FUNC); /* func and flags, owner */
-	record = place_record(e, in->id);
-	if (e->times)
+	record = place_record(e, in->id, LOAD_REACH);
+	if (e->times && !in->site->leaf)
 		increment(e, X10, X17, record + RECORD(depth));
 	increment(e, X10, X17, record + RECORD(calls));
 	if (e->times) {
 		put(e, MRS_CNTVCT | X10);
-		store(e, X10, X16, START);
+		pair(e, STORE_PAIR, X10, X12, X16, START); /* and parent */
 	}
 	pair(e, STORE_PAIR, X9, X30, X16, SLOT); /* slot, ret */
 	if (e->times)
@@ -205,76 +208,84 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	restore(e, X9, X10);
 }
 
-/* Out of line: the time in x12 is a new extreme, or may be. */
-static void emit_extremes(struct emitter *e, unsigned record, const uint8_t *back)
-{
-	uint8_t *skip, *first;
-
-	pair(e, LOAD_PAIR, X9, X11, X17, (int)(record + RECORD(nmin)));
-	operate(e, SUB, X11, X12, X11, 0);
-	skip = branch_ahead(e, TBNZ_SIGN | X11);
-	store(e, X12, X17, record + RECORD(max));
-	refer(skip, e->p);
-	put(e, 0xaa2003e0u | X12 << 16 | X11); /* mvn x11, x12 */
-	first = branch_ahead(e, CBZ | X9);
-	operate(e, SUB, X9, X9, X11, 0); /* both are negative */
-	branch_back(e, TBZ_SIGN | X9, back);
-	refer(first, e->p);
-	store(e, X11, X17, record + RECORD(nmin));
-	branch_back(e, A64_B, back);
-}
-
 /* What emit_times() has put off. */
 struct unusual {
-	uint8_t *extremes[2], *back;
+	uint8_t *longest, *shortest, *back;
 	uint8_t *nested, *outermost, *booked;
 	unsigned record;
 };
 
+/* The time in x12 is as long as the longest, or is not longer than the shortest; x10 = self,
+ * x9 = ~min, or x12 + ~min, and x11 is free. */
+static void emit_extremes(struct emitter *e, const struct unusual *u)
+{
+	uint8_t *positive, *first;
+
+	refer(u->longest, e->p);
+	store(e, X12, X17, u->record + RECORD(max));
+	branch_back(e, CBNZ | X9, u->back);
+	first = branch_ahead(e, A64_B);
+	refer(u->shortest, e->p);
+	add_number(e, X9, X9, 1, 0);
+	branch_back(e, CBZ | X9, u->back); /* as long as the shortest */
+	positive = branch_ahead(e, TBZ_SIGN | X12);
+	operate(e, SUB, X10, X10, X12); /* the clock ran backwards: 0 */
+	operate(e, SUB, X12, X12, X12);
+	refer(positive, e->p);
+	refer(first, e->p);
+	put(e, 0xaa2003e0u | X12 << 16 | X9); /* mvn x9, x12 */
+	store(e, X9, X17, u->record + RECORD(nmin));
+	branch_back(e, A64_B, u->back);
+}
+
 static void emit_unusual(struct emitter *e, const struct unusual *u)
 {
-	refer(u->extremes[0], e->p);
-	refer(u->extremes[1], e->p);
-	emit_extremes(e, u->record, u->back);
+	emit_extremes(e, u);
+	if (!u->nested)
+		return;
 	refer(u->nested, e->p);
 	branch_back(e, TBNZ_SIGN | X9, u->outermost);
 	load(e, X11, X17, u->record + RECORD(self));
-	operate(e, ADD, X11, X11, X10, 0);
+	operate(e, ADD, X11, X11, X10);
 	store(e, X11, X17, u->record + RECORD(self));
 	branch_back(e, A64_B, u->booked);
 }
 
-/* x12 = now, x16 = E, the newest, x17 and u->record: the record; x11 and @words: thread words. */
-static void emit_times(struct emitter *e, unsigned words, struct unusual *u)
+/* depth--; only the time of the outermost call is added to the total. */
+static void leave_depth(struct emitter *e, struct unusual *u)
 {
-	unsigned record = u->record;
+	load(e, X9, X17, u->record + RECORD(depth));
+	sub_number(e, X9, X9, 1, 0);
+	store(e, X9, X17, u->record + RECORD(depth));
+	u->nested = branch_ahead(e, CBNZ | X9);
+	u->outermost = e->p;
+}
 
-	pair(e, LOAD_PAIR, X9, X10, X16, START); /* start, child */
-	operate(e, SUB, X12, X12, X9, 0);
-	operate(e, BIC, X12, X12, X12, ASR_63); /* the clock ran backwards: 0 */
-	operate(e, SUB, X10, X12, X10, 0);
-	operate(e, BIC, X10, X10, X10, ASR_63);
+/* x12 = now, x16 = E, the newest, x17 and u->record: the record; x11 and @words: thread words. */
+static void emit_times(struct emitter *e, unsigned words, bool leaf, struct unusual *u)
+{
+	int record = (int)u->record;
+
+	pair(e, LOAD_PAIR, X10, X9, X16, CHILD); /* and start */
+	operate(e, SUB, X12, X12, X9);
+	operate(e, SUB, X10, X12, X10);
 	load(e, X9, X16, PARENT);
 	store(e, X9, X11, words + 16);
 	load(e, X11, X9, CHILD);
-	operate(e, ADD, X11, X11, X12, 0);
+	operate(e, ADD, X11, X11, X12);
 	store(e, X11, X9, CHILD);
-	pair(e, LOAD_PAIR, X9, X11, X17, (int)(record + RECORD(nmin)));
-	operate(e, SUB, X11, X12, X11, 0);
-	u->extremes[0] = branch_ahead(e, TBZ_SIGN | X11); /* as long as the longest */
-	operate(e, ADD, X9, X9, X12, 0);
-	add_number(e, X9, X9, 1, 0);
-	u->extremes[1] = branch_ahead(e, TBNZ_SIGN | X9); /* shorter than the shortest */
+	pair(e, LOAD_PAIR, X9, X11, X17, record + (int)RECORD(nmin));
+	operate(e, SUB, X11, X12, X11);
+	u->longest = branch_ahead(e, TBZ_SIGN | X11);
+	operate(e, ADD, X9, X9, X12);
+	u->shortest = branch_ahead(e, TBNZ_SIGN | X9);
 	u->back = e->p;
-	load(e, X9, X17, record + RECORD(depth));
-	sub_number(e, X9, X9, 1, 0);
-	store(e, X9, X17, record + RECORD(depth));
-	u->nested = branch_ahead(e, CBNZ | X9);
-	u->outermost = e->p;
-	pair(e, LOAD_PAIR, X9, X11, X17, (int)(record + RECORD(total)));
-	operate(e, ADD, X9, X9, X12, 0);
-	operate(e, ADD, X11, X11, X10, 0);
-	pair(e, STORE_PAIR, X9, X11, X17, (int)(record + RECORD(total)));
+	if (!leaf)
+		leave_depth(e, u);
+	pair(e, LOAD_PAIR, X9, X11, X17, record + (int)RECORD(total));
+	operate(e, ADD, X9, X9, X12);
+	operate(e, ADD, X11, X11, X10);
+	pair(e, STORE_PAIR, X9, X11, X17, record + (int)RECORD(total));
 	u->booked = e->p;
 }
 
@@ -300,28 +311,31 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 		l->places.account = landing(e);
 	}
 	l->account = e->p;
-	words = load_thread(e, e->times ? X11 : X16);
+	words = thread_words(e, e->times ? X11 : X16);
+	if (e->times) /* E is nearly always the newest call's */
+		pair(e, LOAD_PAIR, X17, X16, X11, (int)words + 8);
+	else
+		pair(e, LOAD_PAIR, X16, X17, X16, (int)words);
 	load_records(e, l);
 	if (e->times)
 		put(e, MRS_CNTVCT | X12); /* where there are no records it may be forbidden */
-	place_entry(e);
+	else
+		place_entry(e);
 	pair(e, LOAD_PAIR, X10, X30, X16, SLOT); /* slot, ret */
-	operate(e, SUB, X10, X10, X9, 0);
+	operate(e, SUB, X10, X10, X9);
 	slow_if(e, l, CBNZ, X10);
 	load(e, X10, X16, FUNC); /* and flags; stacks may be copied, processes fork */
 	compare_id(e, l, X10, in->id);
-	if (e->times) {
-		load(e, X10, X11, words + 16);
-		operate(e, SUB, X10, X10, X16, 0);
-		slow_if(e, l, CBNZ, X10); /* it is not the newest call */
-	}
-	u->record = place_record(e, in->id);
+	u->record = place_record(e, in->id, e->times ? PAIR_REACH : LOAD_REACH);
 	if (e->times)
-		emit_times(e, words, u);
+		emit_times(e, words, in->site->leaf, u);
 	row_in_link(e);
 	store(e, XZR, X16, SLOT);
 	increment(e, X10, X17, u->record + RECORD(returned));
-	store(e, XZR, X16, OWNER);
+	if (e->times)
+		pair(e, STORE_PAIR, XZR, XZR, X16, OWNER); /* and child */
+	else
+		store(e, XZR, X16, OWNER);
 	l->leave = e->p;
 	restore(e, X10, X9);
 	put(e, RET);
@@ -390,7 +404,7 @@ static uint8_t *emit_entry_only(struct emitter *e, const struct isa_emit *in, st
 		l->to_slow[l->nslow++] = branch_ahead(e, A64_B);
 	} else if (in->id != ID_NONE) {
 		load_at_entry(e, l, X16);
-		increment(e, X10, X17, place_record(e, in->id) + RECORD(calls));
+		increment(e, X10, X17, place_record(e, in->id, LOAD_REACH) + RECORD(calls));
 	}
 	l->bypass = e->p;
 	return emit_bypass(e, in, l);

@@ -53,13 +53,11 @@ static inline void pair(struct emitter *e, enum pair op, unsigned rt, unsigned r
 			| rn << 5 | rt);
 }
 
-enum operation { ADD = 0x0b000000, SUB = 0x4b000000, AND = 0x0a000000, BIC = 0x0a200000 };
-#define ASR_63 (2u << 22 | 63u << 10) /* of the second operand: its sign in all bits */
+enum operation { ADD = 0x0b000000, SUB = 0x4b000000 };
 
-static inline void operate(struct emitter *e, enum operation op, unsigned rd, unsigned rn, unsigned rm,
-	uint32_t shift)
+static inline void operate(struct emitter *e, enum operation op, unsigned rd, unsigned rn, unsigned rm)
 {
-	put(e, 0x80000000u | (uint32_t)op | shift | rm << 16 | rn << 5 | rd);
+	put(e, 0x80000000u | (uint32_t)op | rm << 16 | rn << 5 | rd);
 }
 
 #define SHIFT_12 (1u << 22)

@@ -77,6 +77,11 @@ static bool sets_frame(uint32_t insn)
 	return (insn & 0xff8003ff) == 0x910003fd; /* add x29, sp, #n */
 }
 
+static bool is_svc(uint32_t insn)
+{
+	return (insn & 0xffe0001f) == 0xd4000001;
+}
+
 static void look_at(struct look *l, uint32_t insn, uint32_t at, uint16_t *facts)
 {
 	enum insn_kind kind = insn_kind(insn);
@@ -93,6 +98,10 @@ static void look_at(struct look *l, uint32_t insn, uint32_t at, uint16_t *facts)
 		*facts |= FACT_SCRATCH_IN;
 	if (kind == INSN_BR)
 		*facts |= FACT_SWITCHES;
+	if (kind == INSN_BL || kind == INSN_BLR || kind == INSN_BR || is_svc(insn)
+		|| (insn_is_direct(kind)
+			&& insn_target(kind, insn, at) >= l->func->end - l->func->start))
+		*facts |= FACT_CALLS;
 	l->framed |= sets_frame(insn);
 	l->seen |= uses.writes;
 	if (kind == INSN_BL || kind == INSN_BLR)

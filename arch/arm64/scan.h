@@ -14,6 +14,7 @@ enum a64_fact {
 	FACT_LANDED = 1 << 4,	    /* something goes into a long window, behind its start */
 	FACT_REFERRED = 1 << 5,	    /* called directly, or its address is taken */
 	FACT_BRANCHED_TO = 1 << 6,  /* by a conditional branch of another function */
+	FACT_CALLS = 1 << 7,	    /* or makes system calls, or goes on elsewhere */
 };
 
 struct a64_func {
@@ -43,7 +44,8 @@ struct a64_code {
 };
 struct a64_code a64_code_of(const struct isa_module *module, const struct isa_func *func);
 
-/* What the function's own instructions tell: FACT_READS_RETURN, FACT_SCRATCH_IN, FACT_SWITCHES. */
+/* What the function's own instructions tell: FACT_READS_RETURN, FACT_SCRATCH_IN, FACT_SWITCHES,
+ * FACT_CALLS. */
 uint16_t a64_look(const struct a64_code *code, const struct isa_func *func);
 
 /* Where the patch goes: behind a landing pad. */

@@ -51,7 +51,7 @@
 #define SAVE_CR (-56) /* and see saved_at() */
 
 _Static_assert(sizeof(struct shadow_entry) == SHADOW_TIMED_SIZE
-		&& offsetof(struct shadow_entry, start) == SHADOW_COUNT_SIZE,
+		&& offsetof(struct shadow_entry, child) == SHADOW_COUNT_SIZE,
 	"shadow entry layout");
 _Static_assert(sizeof(struct func_record) == FUNC_RECORD_SIZE, "function record layout");
 _Static_assert(FRAME_CTR + 8 <= FRAME_SIZE + SAVE_CR, "slow frame layout");
@@ -191,7 +191,7 @@ static int64_t high_part(int64_t value)
 	return (value + 0x8000) >> 16;
 }
 
-/* Load or store the word at @offset from r13. @reg: not r0, except for a store that has @spare. */
+/* Load or store the word at @offset from r13. */
 static void thread_var(struct emitter *e, bool is_store, enum ppc_reg reg, enum ppc_reg spare,
 	int64_t offset)
 {
@@ -200,6 +200,11 @@ static void thread_var(struct emitter *e, bool is_store, enum ppc_reg reg, enum 
 	if (high_part(offset)) {
 		base = is_store ? spare : reg;
 		put(e, ppc_addis(base, R13, high_part(offset)));
+	}
+	if (base == R0) { /* cannot be the base of an offset */
+		put(e, ppc_addic(R0, R0, offset));
+		put(e, is_store ? ppc_stdx(reg, 0, R0) : ppc_ldx(reg, 0, R0));
+		return;
 	}
 	put(e, is_store ? ppc_std(reg, offset, base) : ppc_ld(reg, offset, base));
 }
@@ -216,20 +221,19 @@ static void load_records_place(struct emitter *e, const struct isa_env *env)
 	thread_var(e, false, R12, R12, env->tls_records);
 }
 
-/* @to = this thread's records. Slow where there are none yet. */
-static void load_records(struct emitter *e, struct labels *l, enum ppc_reg to)
+/* r12, their place, becomes this thread's records. Slow where there are none yet. */
+static void load_records(struct emitter *e, struct labels *l)
 {
-	put(e, ppc_ld(to, 0, R12));
-	slow_if_zero(e, l, to);
+	put(e, ppc_ld(R12, 0, R12));
+	slow_if_zero(e, l, R12);
 }
 
-/* r11 = E's place in the mirror */
-static void load_place(struct emitter *e, const struct isa_env *env)
+/* r11, the mirror, becomes E's place in it. */
+static void place_entry(struct emitter *e, const struct isa_env *env)
 {
 	unsigned shift = env->mode == MODE_COUNT ? 2 : 3;
 	unsigned bits = 64 - (unsigned)__builtin_clzll(env->mask);
 
-	thread_var(e, false, R11, R11, env->tls_mirror);
 	put(e, ppc_rlwimi(R11, R1, shift, 32 - bits - shift, 31 - 3 - shift));
 }
 
@@ -296,23 +300,39 @@ static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_re
 }
 
 /*
- * @to = this thread's records, at an entry: it may be in a task whose thread pointer leads to
- * memory that libc has not set up.
+ * At an entry: r11 = E, r12 = this thread's records, 0: none now. Slow where there is no mirror, as
+ * in a task whose thread pointer leads to memory that libc has not set up.
  */
-static void check_records(struct emitter *e, struct labels *l, const struct isa_env *env,
-	enum ppc_reg to)
+static void load_at_entry(struct emitter *e, struct labels *l, const struct isa_env *env)
 {
+	thread_var(e, false, R11, R11, env->tls_mirror);
+	slow_if_zero(e, l, R11);
 	load_records_place(e, env);
-	slow_if_zero(e, l, R12);
-	load_records(e, l, to);
+	put(e, ppc_ld(R12, 0, R12));
+	place_entry(e, env);
 }
 
-/* Slow when E is in use: at a tail call, or left behind by a longjmp. */
+/*
+ * Slow when E is in use: at a tail call, or left behind by a longjmp; or when there are no records.
+ * No owner is below the thread's own records, see OWNER_ELSEWHERE.
+ */
 static void check_owner(struct emitter *e, struct labels *l, enum ppc_reg spare)
 {
 	put(e, ppc_ld(spare, OWNER, R11));
-	put(e, ppc_cmpdi(spare, 0));
-	slow_if(e, l, COND_NE);
+	put(e, ppc_cmpld(R12, spare));
+	slow_if(e, l, COND_LE);
+}
+
+/* The newest call, which must be older than this one, is what encloses it. */
+static void link_entry(struct emitter *e, struct labels *l, const struct isa_env *env,
+	enum ppc_reg spare)
+{
+	_Static_assert(SLOT == 0, "it has no displacement");
+	thread_var(e, false, spare, spare, env->tls_current);
+	put(e, ppc_std(spare, PARENT, R11));
+	put(e, ppc_ldx(spare, 0, spare));
+	put(e, ppc_cmpld(spare, R1));
+	slow_if(e, l, COND_LE);
 }
 
 static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
@@ -320,23 +340,12 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	const struct isa_env *env = in->env;
 	struct kept kept = kept_in(in);
 	enum ppc_reg spare = kept.all ? R10 : R0;
-	bool times = env->mode != MODE_COUNT;
 
 	save(e, kept);
-	check_records(e, l, env, times ? R0 : R12);
-	load_place(e, env);
-	if (times) {
-		check_owner(e, l, R12);
-		put(e, ppc_std(R12, CHILD, R11)); /* 0 */
-		thread_var(e, false, R12, R12, env->tls_current);
-		put(e, ppc_std(R12, PARENT, R11));
-		put(e, ppc_ld(R12, SLOT, R12));
-		put(e, ppc_cmpld(R12, R1));
-		slow_if(e, l, COND_LE);
-		put(e, ppc_mr(R12, R0));
-	} else {
-		check_owner(e, l, spare);
-	}
+	load_at_entry(e, l, env);
+	check_owner(e, l, spare);
+	if (env->mode != MODE_COUNT)
+		link_entry(e, l, env, spare);
 	put(e, ppc_std(R12, OWNER, R11));
 	fill_entry(e, in, spare);
 	row_in_shadow(e);
@@ -349,19 +358,25 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 /* r9 = took, r12[@record] the function's. r8 and r10 are lost. */
 static void add_extremes(struct emitter *e, int record)
 {
-	uint8_t *skip;
+	uint8_t *shorter, *known, *longer;
 
 	put(e, ppc_ld(R10, record + RECORD(max), R12));
 	put(e, ppc_cmpld(R9, R10));
-	skip = skip_if(e, COND_LE);
+	shorter = skip_if(e, COND_LT);
 	put(e, ppc_std(R9, record + RECORD(max), R12));
-	skip_ends(e, skip);
 	put(e, ppc_ld(R10, record + RECORD(nmin), R12));
+	put(e, ppc_cmpdi(R10, 0));
+	known = skip_if(e, COND_NE);
 	put(e, ppc_not(R8, R9));
-	put(e, ppc_cmpld(R8, R10));
-	skip = skip_if(e, COND_LE);
 	put(e, ppc_std(R8, record + RECORD(nmin), R12));
-	skip_ends(e, skip);
+	skip_ends(e, shorter);
+	skip_ends(e, known);
+	put(e, ppc_ld(R10, record + RECORD(nmin), R12));
+	put(e, ppc_add(R10, R10, R9) | PPC_RECORD);
+	longer = skip_if(e, COND_GE);
+	put(e, ppc_not(R8, R9)); /* or as long: the same again */
+	put(e, ppc_std(R8, record + RECORD(nmin), R12));
+	skip_ends(e, longer);
 }
 
 static void add_total(struct emitter *e, int record)
@@ -389,8 +404,6 @@ static void add_total_once(struct emitter *e, int record, bool keep_xer)
 /* r11 = E, the newest. The time base is one for all processors: it never runs backwards. */
 static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
 {
-	uint8_t *skip;
-
 	put(e, ppc_mfspr(R9, SPR_TB));
 	put(e, ppc_ld(R10, START, R11));
 	put(e, ppc_sub(R9, R9, R10));
@@ -400,10 +413,7 @@ static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
 	else
 		add_total_once(e, record, in->site->scratch_in);
 	put(e, ppc_ld(R10, CHILD, R11));
-	put(e, ppc_sub(R10, R9, R10) | PPC_RECORD);
-	skip = skip_if(e, COND_GE);
-	put(e, ppc_li(R10, 0));
-	skip_ends(e, skip);
+	put(e, ppc_sub(R10, R9, R10));
 	put(e, ppc_ld(R8, record + RECORD(self), R12));
 	put(e, ppc_add(R8, R8, R10));
 	put(e, ppc_std(R8, record + RECORD(self), R12));
@@ -420,12 +430,14 @@ static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
  */
 static void find_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
+	bool times = in->env->mode != MODE_COUNT;
+
 	load_records_place(e, in->env);
-	load_records(e, l, R12);
-	if (in->env->mode == MODE_COUNT)
-		load_place(e, in->env);
-	else
-		thread_var(e, false, R11, R11, in->env->tls_current); /* nearly always */
+	load_records(e, l);
+	/* The newest call's is it, nearly always. */
+	thread_var(e, false, R11, R11, times ? in->env->tls_current : in->env->tls_mirror);
+	if (!times)
+		place_entry(e, in->env);
 	put(e, ppc_ld(R10, FUNC, R11)); /* stacks may be copied */
 	compare_id(e, R10, in->id);
 	slow_if(e, l, COND_NE);
@@ -454,6 +466,8 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	row_in_lr(e);
 	put(e, ppc_std(R0, SLOT, R11));
 	add_to(e, record + RECORD(returned), 1, R10);
+	if (in->env->mode != MODE_COUNT)
+		put(e, ppc_std(R0, CHILD, R11));
 	put(e, ppc_std(R0, OWNER, R11));
 	restore(e, kept);
 	put(e, PPC_BLR);
@@ -484,7 +498,9 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 		put(e, ppc_cmpd(R1, R1));
 		slow_if(e, l, COND_EQ);
 	} else if (in->id != ID_NONE) {
-		check_records(e, l, in->env, R12);
+		load_records_place(e, in->env);
+		slow_if_zero(e, l, R12);
+		load_records(e, l);
 		add_to(e, load_record(e, in->id) + RECORD(calls), 1, kept.all ? R10 : R0);
 	}
 	l->handlers = here(e);

@@ -41,6 +41,17 @@ static inline uint32_t ppc_std(enum ppc_reg rs, int64_t d, enum ppc_reg ra)
 	return ppc_d(62, rs, ra, d);
 }
 
+/* Without displacement, so that r0 can be the base: ra = 0. */
+static inline uint32_t ppc_ldx(enum ppc_reg rt, unsigned ra, enum ppc_reg rb)
+{
+	return ppc_x(21, rt, ra, rb);
+}
+
+static inline uint32_t ppc_stdx(enum ppc_reg rs, unsigned ra, enum ppc_reg rb)
+{
+	return ppc_x(149, rs, ra, rb);
+}
+
 static inline uint32_t ppc_stdu(enum ppc_reg rs, int64_t d, enum ppc_reg ra)
 {
 	return ppc_d(62, rs, ra, d) | 1;

@@ -35,7 +35,7 @@ enum reg { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11 };
 	((int)((env)->thread_active + offsetof(struct hook_activation, field)))
 
 _Static_assert(sizeof(struct shadow_entry) == SHADOW_TIMED_SIZE
-		&& offsetof(struct shadow_entry, start) == SHADOW_COUNT_SIZE,
+		&& offsetof(struct shadow_entry, child) == SHADOW_COUNT_SIZE,
 	"shadow entry layout");
 _Static_assert(sizeof(struct func_record) == FUNC_RECORD_SIZE, "function record layout");
 _Static_assert(sizeof(struct slow_frame) + 8 * 8 - X86_SAVE_END <= FRAME_SIZE, "slow frame layout");

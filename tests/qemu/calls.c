@@ -22,6 +22,21 @@ __attribute__((noipa)) void end(void)
 	__asm__ volatile("");
 }
 
+/* Not traced, unlike its caller. */
+__attribute__((noipa)) static void callee(void)
+{
+	__asm__ volatile("");
+}
+
+__attribute__((noipa, aligned(64))) void ftr_bench_calls(void);
+void ftr_bench_calls(void)
+{
+	callee();
+	__asm__ volatile("");
+}
+
+static BENCH_LOOP(loop_calls, ftr_bench_calls())
+
 #define ROW(name) { #name, loop_##name }
 
 int main(int argc, char **argv)
@@ -29,8 +44,8 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*loop)(uint64_t rounds);
-	} rows[] = { ROW(empty), ROW(stack), ROW(nop), ROW(push), ROW(ret), ROW(nop_only),
-		ROW(push_only) };
+	} rows[] = { ROW(empty), ROW(stack), ROW(nop), ROW(push), ROW(ret), ROW(calls),
+		ROW(nop_only), ROW(push_only) };
 	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000;
 
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -22,8 +22,9 @@ from machine import machine_of  # noqa: E402
 
 ROUNDS = 1000
 QEMU = {"arm64": "qemu-aarch64", "powerpc": "qemu-ppc64le"}
-# What it must not come to cost again. The goal for arm64 with times is 70.
-LIMITS = {"arm64": {"count": 40, "profile": 86}, "powerpc": {"count": 50, "profile": 80}}
+# What it must not come to cost again, and what a function that makes calls must not in profile mode: it
+# may be active more than once. The goal for arm64 is 70.
+LIMITS = {"arm64": {"count": 40, "profile": 71, "calls": 77}, "powerpc": {"count": 50, "profile": 72, "calls": 80}}
 
 
 def skip(reason):
@@ -55,7 +56,7 @@ def measure(machine, build, out, places, mode):
     plugin = f"{out}/libcount.so,from={places['begin']:#x},to={places['end']:#x},out={work}/counts"
     env = {"PATH": os.environ["PATH"], "FTR_QEMU": shutil.which(QEMU[machine.cpu])}
     if mode:
-        env.update(trace_environment(build, f"{work}/data", mode))
+        env.update(trace_environment(build, f"{work}/data", mode), FTR_FUNCTIONS="ftr_bench_*")
     words, env = machine.command([f"{out}/calls", str(ROUNDS)], env)
     words[4:4] = ["-plugin", plugin]
     run = Run(words, env, f"{work}/run")
@@ -95,14 +96,16 @@ def main():
         plain, *traced = (measure(machine, build, out, places, mode) for mode in (None, "count", "profile"))
     print(f"instructions that ftr adds to a call on {machine.cpu}")
     print(f"{'entry of':12} {'hooked':14} {'call':>6} {'count':>6} {'profile':>8}")
+    limits = LIMITS[machine.cpu]
     above = 0
     for name in plain:
         added = [times[name] - plain[name] for times in traced]
         hooked = "entry" if name.endswith("_only") else "entry + return"
         print(f"{name.removesuffix('_only'):12} {hooked:14} {plain[name]:6.1f} {added[0]:6.1f} {added[1]:8.1f}")
-        above += sum(value > limit for value, limit in zip(added, LIMITS[machine.cpu].values()))
-    limits = LIMITS[machine.cpu]
-    print(f"limits: {limits['count']} in count mode, {limits['profile']} in profile mode; {above} figures above")
+        allowed = limits["count"], limits["calls" if name == "calls" else "profile"]
+        above += sum(round(value) > limit for value, limit in zip(added, allowed))
+    print(f"limits: {limits['count']} in count mode, {limits['profile']} in profile mode, {limits['calls']} where it"
+          f" makes calls; {above} figures above")
     return 1 if above else 0
 
 

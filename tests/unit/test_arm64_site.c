@@ -201,23 +201,30 @@ static const struct {
 	{ "x16 is used", { INC, 0xaa0003f0 /* mov x16, x0 */, INC, RET }, 4, 0 },
 };
 
+/* The site of a function that is all of its module. */
+static struct isa_site site_of(const uint32_t *code, unsigned n)
+{
+	const struct isa_text text = { (const uint8_t *)code, TEXT, 4u * n };
+	const struct isa_func func = { .start = TEXT, .end = TEXT + text.size,
+		.limit = TEXT + text.size };
+	struct arena arena = { 0 };
+	struct isa_module module = { .isa = &isa_arm64, .arena = &arena, .texts = &text,
+		.ntexts = 1, .funcs = &func, .nfuncs = 1 };
+	struct isa_site site;
+
+	cr_assert_eq(isa_arm64.scan(&module), 0);
+	isa_arm64.site(&module, 0, &site);
+	arena_free(&arena);
+	return site;
+}
+
 Test(arm64_site, long_windows)
 {
 	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); i++) {
-		const struct isa_text text = { (const uint8_t *)windows[i].code, TEXT,
-			4u * windows[i].n };
-		const struct isa_func func = { .start = TEXT, .end = TEXT + text.size,
-			.limit = TEXT + text.size };
-		struct arena arena = { 0 };
-		struct isa_module module = { .isa = &isa_arm64, .arena = &arena, .texts = &text,
-			.ntexts = 1, .funcs = &func, .nfuncs = 1 };
-		struct isa_site site;
+		struct isa_site site = site_of(windows[i].code, windows[i].n);
 
-		cr_assert_eq(isa_arm64.scan(&module), 0);
-		isa_arm64.site(&module, 0, &site);
 		cr_expect_eq(site.far_len, windows[i].far_len, "%s: %u", windows[i].name,
 			site.far_len);
-		arena_free(&arena);
 	}
 }
 
@@ -254,6 +261,31 @@ Test(arm64_site, patches)
 		cr_expect_eq(patches[0].len, site.choice == SITE_ONE ? 4 : 12, "%s", cases[i].name);
 		cr_expect(!memcmp(patches[0].bytes, cases[i].insns, patches[0].len), "%s: %08x",
 			cases[i].name, *(uint32_t *)patches[0].bytes);
+	}
+}
+
+static const struct {
+	const char *name;
+	uint32_t code[4];
+	uint8_t n;
+	bool leaf;
+} leaves[] = {
+	{ "ret", { RET }, 1, true },
+	{ "a loop", { INC, INC, 0xb5ffffe0 /* cbnz x0, .-4 */, RET }, 4, true },
+	{ "bl", { PUSH, 0x94000040 /* bl .+0x100 */, POP, RET }, 4, false },
+	{ "blr", { PUSH, 0xd63f0020 /* blr x1 */, POP, RET }, 4, false },
+	{ "br", { 0xd61f0020 /* br x1 */ }, 1, false },
+	{ "a tail call", { INC, 0x14000040 /* b .+0x100 */ }, 2, false },
+	{ "a conditional one", { 0xb4000800 /* cbz x0, .+0x100 */, RET }, 2, false },
+	{ "svc", { 0xd4000001, RET }, 2, false },
+};
+
+Test(arm64_site, functions_that_call_nothing)
+{
+	for (size_t i = 0; i < sizeof(leaves) / sizeof(leaves[0]); i++) {
+		struct isa_site site = site_of(leaves[i].code, leaves[i].n);
+
+		cr_expect_eq(site.leaf, leaves[i].leaf, "%s", leaves[i].name);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include "rethook/hook.h"
 #include "rethook/mirror.h"
 #include "rethook/shadow.h"
+#include "support_places.h"
 #include "support_random.h"
 #include <criterion/criterion.h>
 #include <signal.h>
@@ -415,7 +416,8 @@ static void count_entry(struct shadow_entry *e, void *arg)
 	++*(unsigned *)arg;
 }
 
-static void all_rows(enum detour_mode mode)
+/* @leaf: as the planner would have it of functions that call nothing. */
+static void all_rows(enum detour_mode mode, bool leaf)
 {
 	unsigned in_use = 0;
 
@@ -427,11 +429,13 @@ static void all_rows(enum detour_mode mode)
 		if (rows[i].sve && !has_sve())
 			continue;
 		place(&t, &rows[i], i);
+		t.site.leaf = leaf;
 		emit(&t, rows[i].name);
 		compare(&t, &rows[i], "traced", false);
 		cr_assert_eq(r->calls, ROUNDS, "%s: %lu calls", rows[i].name, r->calls);
 		cr_assert_eq(r->returned, ROUNDS, "%s: %lu returned", rows[i].name, r->returned);
-		cr_assert_eq(r->unwound + r->depth, 0, "%s", rows[i].name);
+		cr_assert_eq(r->unwound, 0, "%s", rows[i].name);
+		cr_assert(leaf || !r->depth, "%s", rows[i].name);
 		if (mode == MODE_PROFILE)
 			cr_assert(r->total == r->self && r->max <= r->total && ~r->nmin <= r->max,
 				"%s: times", rows[i].name);
@@ -445,12 +449,48 @@ static void all_rows(enum detour_mode mode)
 
 Test(emit, counting_changes_nothing)
 {
-	all_rows(MODE_COUNT);
+	all_rows(MODE_COUNT, false);
 }
 
 Test(emit, timing_changes_nothing)
 {
-	all_rows(MODE_PROFILE);
+	all_rows(MODE_PROFILE, false);
+}
+
+Test(emit, timing_leaves_changes_nothing)
+{
+	all_rows(MODE_PROFILE, true);
+}
+
+/* Another stack's frames have the places: the calls are in the overflow, which is given back. */
+static void places_taken(enum detour_mode mode)
+{
+	const struct shadow_node *node;
+	struct traced t;
+
+	begin(mode);
+	place(&t, &rows[0], 1);
+	emit(&t, rows[0].name);
+	compare(&t, &rows[0], "first", false);
+	take_places((uint64_t)__builtin_frame_address(0), true);
+	compare(&t, &rows[0], "its place is taken", false);
+	node = &shadow_self()->node;
+	cr_expect_eq(slow_entries, ROUNDS + 1);
+	cr_expect_eq(slow_exits, ROUNDS);
+	cr_expect_neq(node->overflow, 0);
+	cr_expect_eq(node->overflow_end, node->overflow);
+	cr_expect_eq(records[0][1].returned, 2 * ROUNDS);
+	take_places((uint64_t)__builtin_frame_address(0), false);
+}
+
+Test(emit, a_call_whose_place_is_taken)
+{
+	places_taken(MODE_COUNT);
+}
+
+Test(emit, a_call_whose_place_is_taken_with_times)
+{
+	places_taken(MODE_PROFILE);
 }
 
 static void slow_rows(enum detour_mode mode)

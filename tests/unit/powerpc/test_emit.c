@@ -9,6 +9,7 @@
 #include "rethook/hook.h"
 #include "rethook/mirror.h"
 #include "rethook/shadow.h"
+#include "support_places.h"
 #include "support_random.h"
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -431,6 +432,37 @@ Test(emit, counting_leaves_changes_nothing)
 Test(emit, timing_leaves_changes_nothing)
 {
 	all_rows(MODE_PROFILE, true);
+}
+
+/* Another stack's frames have the places: the calls are in the overflow, which is given back. */
+static void places_taken(enum detour_mode mode)
+{
+	const struct shadow_node *node;
+	struct traced t;
+
+	begin(mode);
+	place(&t, &rows[0], 1);
+	emit(&t, rows[0].name);
+	compare(&t, &rows[0], "first", false);
+	take_places((uint64_t)__builtin_frame_address(0), true);
+	compare(&t, &rows[0], "its place is taken", false);
+	node = &shadow_self()->node;
+	cr_expect_eq(slow_entries, ROUNDS + 1);
+	cr_expect_eq(slow_exits, ROUNDS);
+	cr_expect_neq(node->overflow, 0);
+	cr_expect_eq(node->overflow_end, node->overflow);
+	cr_expect_eq(records[0][1].returned, 2 * ROUNDS);
+	take_places((uint64_t)__builtin_frame_address(0), false);
+}
+
+Test(emit, a_call_whose_place_is_taken)
+{
+	places_taken(MODE_COUNT);
+}
+
+Test(emit, a_call_whose_place_is_taken_with_times)
+{
+	places_taken(MODE_PROFILE);
 }
 
 static void slow_rows(enum detour_mode mode)
