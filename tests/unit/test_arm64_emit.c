@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detours word by word, and their unwind rows. What they do is compared by running them, in
+ * arm64/test_emit.c.
+ */
+#include "arch/arm64/a64.h"
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#define FUNC   0x1000u
+#define BIAS   0x10000000u
+#define COMMON 0x11000000u
+#define AT     0x11001000u
+#define ID     5
+
+#define PACIASP 0xd503233f
+#define RET     0xd65f03c0
+
+/* stp x29, x30, [sp, #-16]!; ldp x29, x30, [sp], #16; ret */
+static const uint32_t plain[] = { 0xa9bf7bfd, 0xa8c17bfd, RET };
+/* The same, its return address signed. */
+static const uint32_t signs[] = { PACIASP, 0xa9bf7bfd, 0xa8c17bfd, 0xd65f0bff /* retaa */ };
+
+static const struct isa_site one = { .choice = SITE_ONE, .len = 4 };
+static const struct isa_site leaf = { .choice = SITE_ONE, .len = 4, .leaf = true };
+
+static struct isa_env env;
+static struct isa_common common;
+static uint8_t shared[4096], out[4096];
+static struct isa_range shared_ranges[4];
+
+static int emit(enum detour_mode mode, const uint32_t *code, const struct isa_site *site, uint32_t id,
+	uint64_t at, struct isa_detour *detour)
+{
+	const struct isa_text text = { (const uint8_t *)code, FUNC, sizeof(plain) };
+	const struct isa_func func = { .start = FUNC, .end = FUNC + sizeof(plain),
+		.limit = FUNC + sizeof(plain) };
+	const struct isa_module module = { .isa = &isa_arm64, .texts = &text, .ntexts = 1,
+		.funcs = &func, .nfuncs = 1 };
+	struct isa_emit in = { .env = &env, .common = &common, .module = &module, .func = &func,
+		.site = site, .bias = BIAS, .id = id, .at = at };
+
+	env = (struct isa_env){ .mode = mode, .tls_mirror = 16, .tls_records = 24, .tls_current = 32,
+		.mask = (8 << 20) - 8, .slow_entry = 0x111122223333, .slow_exit = 0x555566667777,
+		.slow_unwind = 0x99990000, .slow_release = 0xaaaa0000, .personality = 0xbbbb0000 };
+	isa_arm64.emit_common(&env, COMMON, shared, &common, shared_ranges);
+	cr_assert_leq(common.size, isa_arm64.common_max);
+	return isa_arm64.emit(&in, out, detour);
+}
+
+static uint32_t word_at(uint32_t i)
+{
+	uint32_t word;
+
+	memcpy(&word, out + 4 * i, 4);
+	return word;
+}
+
+static const uint32_t counting[] = {
+	0xa9bd2be9, /* stp x9, x10, [sp, #-48]! */
+	0x9100c3e9, /* add x9, sp, #0x30 */
+	0xd53bd050, /* mrs x16, tpidr_el0 */
+	0xa9414610, /* ldp x16, x17, [x16, #16] */
+	0xb40004d1, /* cbz x17, 0x110010a8 */
+	0xf9400231, /* ldr x17, [x17] */
+	0xb4000491, /* cbz x17, 0x110010a8 */
+	0xb37e5930, /* bfi x16, x9, #2, #23 */
+	0xf9400e0a, /* ldr x10, [x16, #24] */
+	0xb500042a, /* cbnz x10, 0x110010a8 */
+	0xd28000aa, /* mov x10, #0x5 */
+	0xa901460a, /* stp x10, x17, [x16, #16] */
+	0xf940a22a, /* ldr x10, [x17, #320] */
+	0x9100054a, /* add x10, x10, #0x1 */
+	0xf900a22a, /* str x10, [x17, #320] */
+	0xa9007a09, /* stp x9, x30, [x16] */
+	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
+	0x94000029, /* bl 0x110010e8 */
+	0xa9bd27ea, /* T: stp x10, x9, [sp, #-48]! */
+	0x9100c3e9, /* add x9, sp, #0x30 */
+	0xd53bd050, /* mrs x16, tpidr_el0 */
+	0xa9414610, /* ldp x16, x17, [x16, #16] */
+	0xf9400231, /* ldr x17, [x17] */
+	0xb40001f1, /* cbz x17, 0x11001098 */
+	0xb37e5930, /* bfi x16, x9, #2, #23 */
+	0xa9407a0a, /* ldp x10, x30, [x16] */
+	0xcb09014a, /* sub x10, x10, x9 */
+	0xb500016a, /* cbnz x10, 0x11001098 */
+	0xf9400a0a, /* ldr x10, [x16, #16] */
+	0xd100154a, /* sub x10, x10, #0x5 */
+	0xb500010a, /* cbnz x10, 0x11001098 */
+	0xf900021f, /* str xzr, [x16] */
+	0xf940a62a, /* ldr x10, [x17, #328] */
+	0x9100054a, /* add x10, x10, #0x1 */
+	0xf900a62a, /* str x10, [x17, #328] */
+	0xf9000e1f, /* str xzr, [x16, #24] */
+	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
+	0xd65f03c0, /* ret */
+	0x10000190, /* adr x16, 0x110010c8 */
+	0x17fffc03, /* b 0x110000a8 */
+	0xd503249f, /* bti j */
+	0x17fffffb, /* b 0x11001090 */
+	0x10000110, /* adr x16, 0x110010c8 */
+	0x17fffbda, /* b 0x11000014 */
+	0xd503249f, /* bti j */
+	0x17ffffe3, /* b 0x11001040 */
+	0xd503249f, /* bti j */
+	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
+	0x1400000a, /* b 0x110010e8 */
+	0xd4200000, /* brk #0x0 */
+	0x00000005, /* info.id */
+	0xffffffe8, /* info.resume */
+	0xfffffff0, /* info.bypass */
+	0xffffffd8, /* info.leave */
+	0x00000000, /* info.watch */
+	0x00000000, /* info.tails */
+	0x00000000, /* info.point */
+	0x00000000,
+	0xa9bf7bfd, /* B: stp x29, x30, [sp, #-16]! */
+	0x17bfffc6, /* b 0x10001004 */
+};
+#define COUNTING_T 18
+
+static const uint32_t timing[] = {
+	0xa9bd2be9, /* stp x9, x10, [sp, #-48]! */
+	0x9100c3e9, /* add x9, sp, #0x30 */
+	0xa90133eb, /* stp x11, x12, [sp, #16] */
+	0xd53bd04b, /* mrs x11, tpidr_el0 */
+	0xa9414570, /* ldp x16, x17, [x11, #16] */
+	0xb4000991, /* cbz x17, 0x11001144 */
+	0xf9400231, /* ldr x17, [x17] */
+	0xb4000951, /* cbz x17, 0x11001144 */
+	0xb37d5930, /* bfi x16, x9, #3, #23 */
+	0xf9400e0a, /* ldr x10, [x16, #24] */
+	0xb50008ea, /* cbnz x10, 0x11001144 */
+	0xf940116c, /* ldr x12, [x11, #32] */
+	0xf940018a, /* ldr x10, [x12] */
+	0xcb0a012a, /* sub x10, x9, x10 */
+	0xb6f8086a, /* tbz x10, #63, 0x11001144 */
+	0xd28000aa, /* mov x10, #0x5 */
+	0xa901460a, /* stp x10, x17, [x16, #16] */
+	0xf940a22a, /* ldr x10, [x17, #320] */
+	0x9100054a, /* add x10, x10, #0x1 */
+	0xf900a22a, /* str x10, [x17, #320] */
+	0xd53be04a, /* mrs x10, cntvct_el0 */
+	0xa902b20a, /* stp x10, x12, [x16, #40] */
+	0xa9007a09, /* stp x9, x30, [x16] */
+	0xf9001170, /* str x16, [x11, #32] */
+	0xa94133eb, /* ldp x11, x12, [sp, #16] */
+	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
+	0x94000048, /* bl 0x11001188 */
+	0xa9bd27ea, /* T: stp x10, x9, [sp, #-48]! */
+	0x9100c3e9, /* add x9, sp, #0x30 */
+	0xa90133eb, /* stp x11, x12, [sp, #16] */
+	0xd53bd04b, /* mrs x11, tpidr_el0 */
+	0xa941c171, /* ldp x17, x16, [x11, #24] */
+	0xf9400231, /* ldr x17, [x17] */
+	0xb4000591, /* cbz x17, 0x11001134 */
+	0xd53be04c, /* mrs x12, cntvct_el0 */
+	0xa9407a0a, /* ldp x10, x30, [x16] */
+	0xcb09014a, /* sub x10, x10, x9 */
+	0xb500050a, /* cbnz x10, 0x11001134 */
+	0xf9400a0a, /* ldr x10, [x16, #16] */
+	0xd100154a, /* sub x10, x10, #0x5 */
+	0xb50004aa, /* cbnz x10, 0x11001134 */
+	0xa942260a, /* ldp x10, x9, [x16, #32] */
+	0xcb09018c, /* sub x12, x12, x9 */
+	0xcb0a018a, /* sub x10, x12, x10 */
+	0xf9401a09, /* ldr x9, [x16, #48] */
+	0xf9001169, /* str x9, [x11, #32] */
+	0xf940112b, /* ldr x11, [x9, #32] */
+	0x8b0c016b, /* add x11, x11, x12 */
+	0xf900112b, /* str x11, [x9, #32] */
+	0xa9572e29, /* ldp x9, x11, [x17, #368] */
+	0xcb0b018b, /* sub x11, x12, x11 */
+	0xb6f801eb, /* tbz x11, #63, 0x11001108 */
+	0x8b0c0129, /* add x9, x9, x12 */
+	0xb7f80209, /* tbnz x9, #63, 0x11001114 */
+	0xa9562e29, /* ldp x9, x11, [x17, #352] */
+	0x8b0c0129, /* add x9, x9, x12 */
+	0x8b0a016b, /* add x11, x11, x10 */
+	0xa9162e29, /* stp x9, x11, [x17, #352] */
+	0xf900021f, /* str xzr, [x16] */
+	0xf940a62a, /* ldr x10, [x17, #328] */
+	0x9100054a, /* add x10, x10, #0x1 */
+	0xf900a62a, /* str x10, [x17, #328] */
+	0xa901fe1f, /* stp xzr, xzr, [x16, #24] */
+	0xa94133eb, /* ldp x11, x12, [sp, #16] */
+	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
+	0xd65f03c0, /* ret */
+	0xf900be2c, /* str x12, [x17, #376] */
+	0xb5fffe69, /* cbnz x9, 0x110010d8 */
+	0x14000006, /* b 0x11001128 */
+	0x91000529, /* add x9, x9, #0x1 */
+	0xb4fffe09, /* cbz x9, 0x110010d8 */
+	0xb6f8006c, /* tbz x12, #63, 0x11001128 */
+	0xcb0c014a, /* sub x10, x10, x12 */
+	0xcb0c018c, /* sub x12, x12, x12 */
+	0xaa2c03e9, /* mvn x9, x12 */
+	0xf900ba29, /* str x9, [x17, #368] */
+	0x17ffffea, /* b 0x110010d8 */
+	0x100001b0, /* adr x16, 0x11001168 */
+	0x17fffbdc, /* b 0x110000a8 */
+	0xd503249f, /* bti j */
+	0x17ffffef, /* b 0x110010fc */
+	0x10000130, /* adr x16, 0x11001168 */
+	0x17fffbb3, /* b 0x11000014 */
+	0xd503249f, /* bti j */
+	0x17ffffc4, /* b 0x11001060 */
+	0xd503249f, /* bti j */
+	0xa94133eb, /* ldp x11, x12, [sp, #16] */
+	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
+	0x1400000a, /* b 0x11001188 */
+	0xd4200000, /* brk #0x0 */
+	0x00000005, /* info.id */
+	0xffffffe4, /* info.resume */
+	0xffffffec, /* info.bypass */
+	0xffffffd4, /* info.leave */
+	0x00000000, /* info.watch */
+	0x00000000, /* info.tails */
+	0x00000000, /* info.point */
+	0x00000000,
+	0xa9bf7bfd, /* B: stp x29, x30, [sp, #-16]! */
+	0x17bfff9e, /* b 0x10001004 */
+};
+#define TIMING_T 27
+
+static void expect_words(const uint32_t *words, size_t size, const struct isa_detour *detour)
+{
+	cr_expect_eq(detour->size, size);
+	for (uint32_t i = 0; i < size / 4; i++)
+		cr_expect_eq(word_at(i), words[i], "word %u is %08x", i, word_at(i));
+}
+
+Test(arm64_emit, counts_in_few_instructions)
+{
+	struct isa_detour detour;
+
+	cr_assert_eq(emit(MODE_COUNT, plain, &one, ID, AT, &detour), 0);
+	expect_words(counting, sizeof(counting), &detour);
+	cr_expect_eq(detour.ret, COUNTING_T * 4);
+	cr_expect_eq(detour.body, sizeof(counting) - 8);
+}
+
+Test(arm64_emit, times_in_few_instructions)
+{
+	struct isa_detour detour;
+
+	cr_assert_eq(emit(MODE_PROFILE, plain, &leaf, ID, AT, &detour), 0);
+	expect_words(timing, sizeof(timing), &detour);
+	cr_expect_eq(detour.ret, TIMING_T * 4);
+	cr_expect_eq(detour.body, sizeof(timing) - 8);
+}
+
+/* ---- unwind rows ---- */
+
+#define WORDS_MAX 256
+struct rows {
+	bool in_link[WORDS_MAX]; /* the return address is in x30, else in the shadow stack */
+	bool is_signed[WORDS_MAX];
+	uint16_t cfa[WORDS_MAX]; /* sp + this */
+};
+
+/* Follow the instructions that detours use; whatever else there is fails the test. */
+static void read_rows(const struct isa_range *range, struct rows *rows)
+{
+	bool in_link = false, is_signed = false;
+	uint32_t at = range->start / 4, to;
+	uint16_t cfa = 0;
+
+	for (uint32_t i = 0; i <= range->cfi_len;) {
+		bool last = i == range->cfi_len;
+		uint8_t op = last ? 0 : range->cfi[i++];
+
+		to = last ? (range->start + range->size) / 4
+			: op >> 6 == 1 ? at + (op & 0x3f)
+			: op == 2      ? at + range->cfi[i++] /* advance_loc1 */
+				       : at;
+		for (; at < to; at++) {
+			cr_assert_lt(at, WORDS_MAX);
+			rows->in_link[at] = in_link;
+			rows->is_signed[at] = is_signed;
+			rows->cfa[at] = cfa;
+		}
+		if (last)
+			return;
+		switch (op) {
+		case 0x08: /* same_value x30 */
+			cr_assert_eq(range->cfi[i++], 30);
+			in_link = true;
+			break;
+		case 0x0b: /* restore_state */
+			in_link = is_signed = false;
+			cfa = 0;
+			break;
+		case 0x0e: /* def_cfa_offset */
+			cr_assert_lt(range->cfi[i], 0x80);
+			cfa = range->cfi[i++];
+			break;
+		case 0x2d: /* AARCH64_negate_ra_state */
+			is_signed = !is_signed;
+			break;
+		default: /* advances, remember_state */
+			cr_assert(op >> 6 == 1 || op == 2 || op == 0x0a, "%02x", op);
+		}
+	}
+}
+
+/* What the instruction at word @i makes of sp. Frames are pushed and popped by pairs. */
+static int moves_sp(uint32_t i)
+{
+	uint32_t insn = word_at(i);
+	bool push = (insn & 0xffc003e0) == 0xa98003e0, pop = (insn & 0xffc003e0) == 0xa8c003e0;
+
+	return push || pop ? (int)(insn << 10) >> 25 << 3 : 0;
+}
+
+static bool branches_back(uint32_t insn)
+{
+	return insn == RET || (insn & 0xfc000000) == 0x14000000;
+}
+
+Test(arm64_emit, has_true_rows_at_every_instruction)
+{
+	for (int kind = 0; kind < 16; kind++) {
+		struct isa_site site = one;
+		struct isa_detour detour;
+		struct rows rows;
+		bool signing = kind & 8;
+
+		site.scratch_in = kind & 1;
+		site.entry_only = kind & 2;
+		site.offset = signing ? 4 : 0;
+		cr_assert_eq(emit(kind & 4 ? MODE_PROFILE : MODE_COUNT, signing ? signs : plain, &site,
+				     ID, AT, &detour), 0);
+		cr_assert_eq(detour.ranges[0].start, 0);
+		cr_assert_eq(detour.ranges[0].cie, CIE_DETOUR);
+		read_rows(&detour.ranges[0], &rows);
+		cr_expect(rows.in_link[0] && rows.cfa[0] == 0, "%d", kind);
+		cr_expect_eq(rows.is_signed[0], signing, "%d", kind);
+		for (uint32_t i = 0; i + 1 < detour.ranges[0].size / 4; i++) {
+			if (!branches_back(word_at(i)))
+				cr_expect_eq(rows.cfa[i + 1], rows.cfa[i] - moves_sp(i), "%d: word %u",
+					kind, i + 1);
+			if (word_at(i) == RET)
+				cr_expect(rows.in_link[i] && rows.cfa[i] == 0, "%d: word %u", kind, i);
+		}
+		if (site.entry_only)
+			continue;
+		/* At the call, which is where unwinders look, and at the return point. */
+		cr_expect(!rows.in_link[detour.ret / 4 - 1] && !rows.in_link[detour.ret / 4], "%d",
+			kind);
+		cr_expect_eq(rows.cfa[detour.ret / 4] + rows.cfa[detour.ret / 4 - 1], 0, "%d", kind);
+	}
+}
+
+/* ---- limits ---- */
+
+Test(arm64_emit, takes_any_function_id)
+{
+	static const uint32_t ids[] = { 0, 1, 6, 7, 63, 64, 511, 512, 0xfff, 0x1000, 0x3ffff };
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(*ids); i++)
+		for (int mode = MODE_COUNT; mode <= MODE_PROFILE; mode++) {
+			struct isa_detour detour;
+
+			cr_assert_eq(emit((enum detour_mode)mode, plain, &one, ids[i], AT, &detour), 0);
+			cr_expect_leq(detour.size, isa_arm64.detour_max);
+		}
+}
+
+Test(arm64_emit, goes_only_where_branches_reach)
+{
+	static const struct {
+		int64_t at; /* from the function */
+		bool reached;
+	} rows[] = { { 0x7fff000, true }, { 0x8000000, false }, { -0x7ff0000, true },
+		{ -0x8010000, false } };
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct isa_func func = { .start = FUNC };
+		const struct isa_emit in = { .func = &func, .site = &one, .bias = BIAS,
+			.at = FUNC + BIAS + (uint64_t)rows[i].at };
+		struct isa_patch patches[2];
+
+		cr_expect_eq(isa_arm64.patch(&in, patches), rows[i].reached ? 1 : -ERANGE, "%zu", i);
+	}
+}
