@@ -11,7 +11,8 @@
 /* How every return point begins: stp x10, x9, [sp, #-48]!; add x9, sp, #48. */
 #define A64_RETURN_MARK 0x9100c3e9a9bd27eaull
 
-/* Of struct isa_env.features: HWCAP_SVE, HWCAP_GCS. */
+/* Of struct isa_env.features: HWCAP_ATOMICS, HWCAP_SVE, HWCAP_GCS. */
+#define A64_FEATURE_ATOMICS (1ull << 8)
 #define A64_FEATURE_SVE (1ull << 22)
 #define A64_FEATURE_GCS (1ull << 32)
 

@@ -122,7 +122,7 @@ static unsigned add_base(struct emitter *e, unsigned rn, uint64_t number, unsign
 	return 0;
 }
 
-#define LOAD_REACH (4095 * 8 - 64) /* ldr, str */
+#define ADD_REACH  (4095 - 64)	   /* add */
 #define PAIR_REACH (63 * 8 - 64)   /* ldp, stp */
 
 /* x@tp = what thread words are at; returns at which offset. */
@@ -191,10 +191,12 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	}
 	load_number(e, X10, in->id);
 	pair(e, STORE_PAIR, X10, X17, X16, FUNC); /* func and flags, owner */
-	record = place_record(e, in->id, LOAD_REACH);
+	record = place_record(e, in->id, ADD_REACH);
 	if (e->times && !in->site->leaf)
 		increment(e, X10, X17, record + RECORD(depth));
-	increment(e, X10, X17, record + RECORD(calls));
+	count(e, X10, X9, X17, record + RECORD(calls));
+	if (!(e->env->features & A64_FEATURE_ATOMICS))
+		add_number(e, X9, SP, SAVE, 0);
 	if (e->times) {
 		put(e, MRS_CNTVCT | X10);
 		pair(e, STORE_PAIR, X10, X12, X16, START); /* and parent */
@@ -326,12 +328,12 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	slow_if(e, l, CBNZ, X10);
 	load(e, X10, X16, FUNC); /* and flags; stacks may be copied, processes fork */
 	compare_id(e, l, X10, in->id);
-	u->record = place_record(e, in->id, e->times ? PAIR_REACH : LOAD_REACH);
+	u->record = place_record(e, in->id, e->times ? PAIR_REACH : ADD_REACH);
 	if (e->times)
 		emit_times(e, words, in->site->leaf, u);
 	row_in_link(e);
 	store(e, XZR, X16, SLOT);
-	increment(e, X10, X17, u->record + RECORD(returned));
+	count(e, X10, X9, X17, u->record + RECORD(returned));
 	if (e->times)
 		pair(e, STORE_PAIR, XZR, XZR, X16, OWNER); /* and child */
 	else
@@ -404,7 +406,7 @@ static uint8_t *emit_entry_only(struct emitter *e, const struct isa_emit *in, st
 		l->to_slow[l->nslow++] = branch_ahead(e, A64_B);
 	} else if (in->id != ID_NONE) {
 		load_at_entry(e, l, X16);
-		increment(e, X10, X17, place_record(e, in->id, LOAD_REACH) + RECORD(calls));
+		count(e, X10, X9, X17, place_record(e, in->id, ADD_REACH) + RECORD(calls));
 	}
 	l->bypass = e->p;
 	return emit_bypass(e, in, l);

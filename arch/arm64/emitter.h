@@ -88,6 +88,30 @@ static inline void increment(struct emitter *e, unsigned rt, unsigned rn, unsign
 	store(e, rt, rn, offset);
 }
 
+#define STADD 0xf820001fu /* [xn] += xs */
+#define LDXR  0xc85f7c00u
+#define STXR  0xc8007c00u
+#define CBNZ_W 0x35000000u
+
+/*
+ * A counter at [rn + offset] += 1, in one piece: the handler of a signal in between may count there, too. @rn
+ * becomes the counter's address, @rt is changed, and @rs where the CPU has no atomic additions.
+ */
+static inline void count(struct emitter *e, unsigned rt, unsigned rs, unsigned rn, unsigned offset)
+{
+	if (offset)
+		add_number(e, rn, rn, offset, 0);
+	if (e->env->features & A64_FEATURE_ATOMICS) {
+		load_number(e, rt, 1);
+		put(e, STADD | rt << 16 | rn << 5);
+		return;
+	}
+	put(e, LDXR | rn << 5 | rt);
+	add_number(e, rt, rt, 1, 0);
+	put(e, STXR | rs << 16 | rn << 5 | rt);
+	put(e, CBNZ_W | (0x7ffffu & (unsigned)-3) << 5 | rs);
+}
+
 #define MRS_TPIDR  0xd53bd040u
 #define MRS_CNTVCT 0xd53be040u
 #define MRS_NZCV   0xd53b4200u

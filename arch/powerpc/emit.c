@@ -255,6 +255,20 @@ static void add_to(struct emitter *e, int disp, int n, enum ppc_reg spare)
 	put(e, ppc_std(spare, disp, R12));
 }
 
+/*
+ * A counter at r12[@disp] += 1 by way of @spare, in one piece: the handler of a signal in between may count
+ * there, too. r12 becomes its address, CR0 is changed, and XER as by add_to().
+ */
+static void count(struct emitter *e, int disp, enum ppc_reg spare)
+{
+	if (disp)
+		put(e, ppc_addi(R12, R12, disp));
+	put(e, ppc_ldarx(spare, 0, R12));
+	put(e, spare == R0 ? ppc_addic(R0, R0, 1) : ppc_addi(spare, spare, 1));
+	put(e, ppc_stdcx_(spare, 0, R12));
+	put(e, PPC_BNE_BACK_12);
+}
+
 static void load_id(struct emitter *e, enum ppc_reg reg, uint32_t id)
 {
 	if (id < 0x8000) {
@@ -289,7 +303,7 @@ static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_re
 	record = load_record(e, in->id);
 	if (times && !in->site->leaf)
 		add_to(e, record + RECORD(depth), 1, spare);
-	add_to(e, record + RECORD(calls), 1, spare);
+	count(e, record + RECORD(calls), spare);
 	if (times) {
 		put(e, ppc_mfspr(spare, SPR_TB));
 		put(e, ppc_std(spare, START, R11));
@@ -465,7 +479,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	put(e, ppc_mtspr(SPR_LR, R10));
 	row_in_lr(e);
 	put(e, ppc_std(R0, SLOT, R11));
-	add_to(e, record + RECORD(returned), 1, R10);
+	count(e, record + RECORD(returned), R10);
 	if (in->env->mode != MODE_COUNT)
 		put(e, ppc_std(R0, CHILD, R11));
 	put(e, ppc_std(R0, OWNER, R11));
@@ -501,7 +515,7 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 		load_records_place(e, in->env);
 		slow_if_zero(e, l, R12);
 		load_records(e, l);
-		add_to(e, load_record(e, in->id) + RECORD(calls), 1, kept.all ? R10 : R0);
+		count(e, load_record(e, in->id) + RECORD(calls), kept.all ? R10 : R0);
 	}
 	l->handlers = here(e);
 	if (in->point) {

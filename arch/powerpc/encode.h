@@ -47,6 +47,18 @@ static inline uint32_t ppc_ldx(enum ppc_reg rt, unsigned ra, enum ppc_reg rb)
 	return ppc_x(21, rt, ra, rb);
 }
 
+static inline uint32_t ppc_ldarx(enum ppc_reg rt, unsigned ra, enum ppc_reg rb)
+{
+	return ppc_x(84, rt, ra, rb);
+}
+
+static inline uint32_t ppc_stdcx_(enum ppc_reg rs, unsigned ra, enum ppc_reg rb) /* stdcx. */
+{
+	return ppc_x(214, rs, ra, rb) | 1;
+}
+
+#define PPC_BNE_BACK_12 0x4082fff4u
+
 static inline uint32_t ppc_stdx(enum ppc_reg rs, unsigned ra, enum ppc_reg rb)
 {
 	return ppc_x(149, rs, ra, rb);

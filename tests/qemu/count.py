@@ -24,7 +24,7 @@ ROUNDS = 1000
 QEMU = {"arm64": "qemu-aarch64", "powerpc": "qemu-ppc64le"}
 # What it must not come to cost again, and what a function that makes calls must not in profile mode: it
 # may be active more than once. The goal for arm64 is 70.
-LIMITS = {"arm64": {"count": 40, "profile": 71, "calls": 77}, "powerpc": {"count": 50, "profile": 72, "calls": 80}}
+LIMITS = {"arm64": {"count": 40, "profile": 71, "calls": 77}, "powerpc": {"count": 50, "profile": 75, "calls": 84}}
 
 
 def skip(reason):

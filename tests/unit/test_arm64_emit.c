@@ -24,6 +24,7 @@ static const uint32_t signs[] = { PACIASP, 0xa9bf7bfd, 0xa8c17bfd, 0xd65f0bff /*
 static const struct isa_site one = { .choice = SITE_ONE, .len = 4 };
 static const struct isa_site leaf = { .choice = SITE_ONE, .len = 4, .leaf = true };
 
+static uint64_t features = A64_FEATURE_ATOMICS;
 static struct isa_env env;
 static struct isa_common common;
 static uint8_t shared[4096], out[4096];
@@ -41,7 +42,8 @@ static int emit(enum detour_mode mode, const uint32_t *code, const struct isa_si
 		.site = site, .bias = BIAS, .id = id, .at = at };
 
 	env = (struct isa_env){ .mode = mode, .tls_mirror = 16, .tls_records = 24, .tls_current = 32,
-		.mask = (8 << 20) - 8, .slow_entry = 0x111122223333, .slow_exit = 0x555566667777,
+		.features = features, .mask = (8 << 20) - 8,
+		.slow_entry = 0x111122223333, .slow_exit = 0x555566667777,
 		.slow_unwind = 0x99990000, .slow_release = 0xaaaa0000, .personality = 0xbbbb0000 };
 	isa_arm64.emit_common(&env, COMMON, shared, &common, shared_ranges);
 	cr_assert_leq(common.size, isa_arm64.common_max);
@@ -69,9 +71,9 @@ static const uint32_t counting[] = {
 	0xb500042a, /* cbnz x10, 0x110010a8 */
 	0xd28000aa, /* mov x10, #0x5 */
 	0xa901460a, /* stp x10, x17, [x16, #16] */
-	0xf940a22a, /* ldr x10, [x17, #320] */
-	0x9100054a, /* add x10, x10, #0x1 */
-	0xf900a22a, /* str x10, [x17, #320] */
+	0x91050231, /* add x17, x17, #0x140 */
+	0xd280002a, /* mov x10, #0x1 */
+	0xf82a023f, /* stadd x10, [x17] */
 	0xa9007a09, /* stp x9, x30, [x16] */
 	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
 	0x94000029, /* bl 0x110010e8 */
@@ -89,9 +91,9 @@ static const uint32_t counting[] = {
 	0xd100154a, /* sub x10, x10, #0x5 */
 	0xb500010a, /* cbnz x10, 0x11001098 */
 	0xf900021f, /* str xzr, [x16] */
-	0xf940a62a, /* ldr x10, [x17, #328] */
-	0x9100054a, /* add x10, x10, #0x1 */
-	0xf900a62a, /* str x10, [x17, #328] */
+	0x91052231, /* add x17, x17, #0x148 */
+	0xd280002a, /* mov x10, #0x1 */
+	0xf82a023f, /* stadd x10, [x17] */
 	0xf9000e1f, /* str xzr, [x16, #24] */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
 	0xd65f03c0, /* ret */
@@ -138,9 +140,9 @@ static const uint32_t timing[] = {
 	0xb6f8086a, /* tbz x10, #63, 0x11001144 */
 	0xd28000aa, /* mov x10, #0x5 */
 	0xa901460a, /* stp x10, x17, [x16, #16] */
-	0xf940a22a, /* ldr x10, [x17, #320] */
-	0x9100054a, /* add x10, x10, #0x1 */
-	0xf900a22a, /* str x10, [x17, #320] */
+	0x91050231, /* add x17, x17, #0x140 */
+	0xd280002a, /* mov x10, #0x1 */
+	0xf82a023f, /* stadd x10, [x17] */
 	0xd53be04a, /* mrs x10, cntvct_el0 */
 	0xa902b20a, /* stp x10, x12, [x16, #40] */
 	0xa9007a09, /* stp x9, x30, [x16] */
@@ -180,9 +182,9 @@ static const uint32_t timing[] = {
 	0x8b0a016b, /* add x11, x11, x10 */
 	0xa9162e29, /* stp x9, x11, [x17, #352] */
 	0xf900021f, /* str xzr, [x16] */
-	0xf940a62a, /* ldr x10, [x17, #328] */
-	0x9100054a, /* add x10, x10, #0x1 */
-	0xf900a62a, /* str x10, [x17, #328] */
+	0x91052231, /* add x17, x17, #0x148 */
+	0xd280002a, /* mov x10, #0x1 */
+	0xf82a023f, /* stadd x10, [x17] */
 	0xa901fe1f, /* stp xzr, xzr, [x16, #24] */
 	0xa94133eb, /* ldp x11, x12, [sp, #16] */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
@@ -249,6 +251,25 @@ Test(arm64_emit, times_in_few_instructions)
 	expect_words(timing, sizeof(timing), &detour);
 	cr_expect_eq(detour.ret, TIMING_T * 4);
 	cr_expect_eq(detour.body, sizeof(timing) - 8);
+}
+
+/* A signal handler counts in between, or the store is not made. */
+Test(arm64_emit, counts_in_one_piece_without_atomic_additions)
+{
+	static const uint32_t piece[] = {
+		0xc85f7e2a, /* ldxr x10, [x17] */
+		0x9100054a, /* add x10, x10, #0x1 */
+		0xc8097e2a, /* stxr w9, x10, [x17] */
+		0x35ffffa9, /* cbnz w9, the first */
+	};
+	struct isa_detour detour;
+	unsigned found = 0;
+
+	features = 0;
+	cr_assert_eq(emit(MODE_COUNT, plain, &one, ID, AT, &detour), 0);
+	for (uint32_t i = 0; i < detour.size; i += 4)
+		found += !memcmp(out + i, piece, sizeof(piece));
+	cr_expect_eq(found, 2, "at the entry and at the return");
 }
 
 /* ---- unwind rows ---- */
