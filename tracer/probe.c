@@ -2,6 +2,7 @@
 #include "probe.h"
 #include "pool.h"
 #include "session.h"
+#include "wiped.h"
 #include "../arch/sys.h"
 #include "../rethook/rcu.h"
 #include "../rethook/thread.h"
@@ -127,9 +128,6 @@ static void unlock(const struct quiet *q)
  * A child of fork(2) must not find anything half done, nor a lock of the loader held that we hold
  * for the time of a look at its list. (glibc's; a C library that has none is not helped.)
  */
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-	void *object) __attribute__((weak));
-
 static void before_fork(void)
 {
 	if (shadow_hooks.sealed)

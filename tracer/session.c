@@ -18,10 +18,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* qemu-user accepts MADV_WIPEONFORK to no effect. */
-int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
-	void *module) __attribute__((weak));
-
 #define HWCAP2_GUARDS (1ull << 17) /* HWCAP2_BTI, of arm64 */
 #define PROBE_IDS 16384 /* functions that probes may be attached to */
 

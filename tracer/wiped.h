@@ -12,6 +12,10 @@
 void *wiped_alloc(size_t size);
 void wiped_free(void *memory, size_t size);
 
+/* What pthread_atfork(3) calls, in glibc; NULL where there is none. */
+int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+	void *object) __attribute__((weak));
+
 /* In a forked child of a system that accepts the request to no effect, as qemu-user does. */
 void wiped_forked(void);
 

@@ -166,73 +166,10 @@ static inline void branch_back(struct emitter *e, uint32_t insn, const uint8_t *
 
 /* ---- unwind rows ---- */
 
-#define DW_CFA_advance_loc1	  0x02
-#define DW_CFA_advance_loc2	  0x03
-#define DW_CFA_same_value	  0x08
-#define DW_CFA_remember_state	  0x0a
-#define DW_CFA_restore_state	  0x0b
-#define DW_CFA_def_cfa		  0x0c
-#define DW_CFA_def_cfa_offset	  0x0e
-#define DW_CFA_val_expression	  0x16
 #define DW_CFA_AARCH64_negate_ra_state 0x2d
-#define DW_CFA_offset		  0x80
-#define DW_OP_const8u		  0x0e
 
-static inline void cfi_byte(struct emitter *e, unsigned b)
-{
-	e->range->cfi[e->range->cfi_len++] = (uint8_t)b;
-}
-
-static inline void cfi_uleb(struct emitter *e, unsigned v)
-{
-	for (; v >= 0x80; v >>= 7)
-		cfi_byte(e, (v & 0x7f) | 0x80);
-	cfi_byte(e, v);
-}
-
-/* The rows that follow begin at this place in the code. Advances count instructions. */
-static inline void cfi_here(struct emitter *e)
-{
-	uint32_t delta = (uint32_t)(e->p - e->row) / 4;
-
-	if (!delta)
-		return;
-	if (delta < 0x40) {
-		cfi_byte(e, 0x40 | delta);
-	} else if (delta <= 0xff) {
-		cfi_byte(e, DW_CFA_advance_loc1);
-		cfi_byte(e, delta);
-	} else {
-		cfi_byte(e, DW_CFA_advance_loc2);
-		cfi_byte(e, delta & 0xff);
-		cfi_byte(e, delta >> 8);
-	}
-	e->row = e->p;
-}
-
-static inline void range_begin(struct emitter *e, struct isa_range *range, enum isa_cie cie)
-{
-	e->range = range;
-	e->row = e->p;
-	range->start = here(e);
-	range->cie = (uint8_t)cie;
-	range->cfi_len = 0;
-	if (cie != CIE_PLAIN)
-		cfi_byte(e, DW_CFA_remember_state);
-}
-
-static inline void range_end(struct emitter *e)
-{
-	e->range->size = here(e) - e->range->start;
-}
-
-/* CFA = sp + @offset from here on. */
-static inline void row_cfa(struct emitter *e, unsigned offset)
-{
-	cfi_here(e);
-	cfi_byte(e, DW_CFA_def_cfa_offset);
-	cfi_uleb(e, offset);
-}
+#define ROW_UNIT 4
+#include "../rows.h"
 
 /* The return address is in x30 from here on. */
 static inline void row_in_link(struct emitter *e)
@@ -240,14 +177,6 @@ static inline void row_in_link(struct emitter *e)
 	cfi_here(e);
 	cfi_byte(e, DW_CFA_same_value);
 	cfi_byte(e, X30);
-}
-
-/* ... is in the shadow stack, and CFA = sp: the CIE's own row, which range_begin() put aside. */
-static inline void row_in_shadow(struct emitter *e)
-{
-	cfi_here(e);
-	cfi_byte(e, DW_CFA_restore_state);
-	cfi_byte(e, DW_CFA_remember_state);
 }
 
 /* x30 is signed from here on, or no longer. */

@@ -45,70 +45,10 @@ static inline void branch(struct emitter *e, uint64_t target, bool link)
 
 /* ---- unwind rows ---- */
 
-#define DW_CFA_advance_loc1	  0x02
-#define DW_CFA_advance_loc2	  0x03
-#define DW_CFA_offset_extended	  0x05
-#define DW_CFA_same_value	  0x08
-#define DW_CFA_remember_state	  0x0a
-#define DW_CFA_restore_state	  0x0b
-#define DW_CFA_def_cfa_offset	  0x0e
 #define LR			  65
 
-static inline void cfi_byte(struct emitter *e, unsigned b)
-{
-	e->range->cfi[e->range->cfi_len++] = (uint8_t)b;
-}
-
-static inline void cfi_uleb(struct emitter *e, unsigned v)
-{
-	for (; v >= 0x80; v >>= 7)
-		cfi_byte(e, (v & 0x7f) | 0x80);
-	cfi_byte(e, v);
-}
-
-/* The rows that follow begin at this place in the code. */
-static inline void cfi_here(struct emitter *e)
-{
-	uint32_t words = (uint32_t)(e->p - e->row) / 4;
-
-	if (!words)
-		return;
-	if (words < 0x40) {
-		cfi_byte(e, 0x40 | words);
-	} else if (words <= 0xff) {
-		cfi_byte(e, DW_CFA_advance_loc1);
-		cfi_byte(e, words);
-	} else {
-		cfi_byte(e, DW_CFA_advance_loc2);
-		cfi_byte(e, words & 0xff);
-		cfi_byte(e, words >> 8);
-	}
-	e->row = e->p;
-}
-
-static inline void range_begin(struct emitter *e, struct isa_range *range, enum isa_cie cie)
-{
-	e->range = range;
-	e->row = e->p;
-	range->start = here(e);
-	range->cie = (uint8_t)cie;
-	range->cfi_len = 0;
-	if (cie != CIE_PLAIN)
-		cfi_byte(e, DW_CFA_remember_state);
-}
-
-static inline void range_end(struct emitter *e)
-{
-	e->range->size = here(e) - e->range->start;
-}
-
-/* CFA = r1 + @offset from here on. */
-static inline void row_cfa(struct emitter *e, unsigned offset)
-{
-	cfi_here(e);
-	cfi_byte(e, DW_CFA_def_cfa_offset);
-	cfi_uleb(e, offset);
-}
+#define ROW_UNIT 4
+#include "../rows.h"
 
 /* The return address is in LR from here on. */
 static inline void row_in_lr(struct emitter *e)
@@ -125,15 +65,6 @@ static inline void row_kept(struct emitter *e)
 	cfi_byte(e, DW_CFA_offset_extended);
 	cfi_byte(e, LR);
 	cfi_uleb(e, -PPC_KEPT_RETURN / 8);
-}
-
-/* CFA = r1 and the return address is in the shadow stack: the CIE's own row, which range_begin()
- * has put aside. */
-static inline void row_in_shadow(struct emitter *e)
-{
-	cfi_here(e);
-	cfi_byte(e, DW_CFA_restore_state);
-	cfi_byte(e, DW_CFA_remember_state);
 }
 
 /* hook.c: the stubs that call handlers */

@@ -23,9 +23,6 @@
 
 _Static_assert(HOOK_R31 >= -BELOW && sizeof(struct ftr_call) % 64 == 0, "the frame");
 
-#define DW_CFA_offset  0x80
-#define DW_CFA_def_cfa 0x0c
-
 static void row_base(struct emitter *e, unsigned reg)
 {
 	cfi_here(e);
