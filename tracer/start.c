@@ -34,7 +34,6 @@ static int prepare(struct batch *batch, char *const *argv, const char **why)
 	if (err)
 		return err;
 	batch_load(batch);
-	*why = "libc cannot be watched";
 	err = batch->unguarded ? -EPERM : batch_record(batch, 0, why);
 	if (!err)
 		err = record_open(batch->next_id,
@@ -62,10 +61,14 @@ static void trace(struct batch *batch, const struct modules *modules, char *cons
 		on_exit(exit_hook, NULL);
 	if (!err)
 		err = batch_patch(batch, &why);
-	if (err) {
-		batch_tell(batch);
+	if (err && batch->unguarded) {
+		config_complain("%s: libc cannot be watched: %s: nothing is traced",
+			session.config.data, batch->why);
+	} else if (err) {
 		config_complain(
 			"%s: %s (error %d): nothing is traced", session.config.data, why, -err);
+	}
+	if (err) {
 		record_abandon();
 		return;
 	}
