@@ -332,7 +332,7 @@ static int moves_sp(uint32_t i)
 	uint32_t insn = word_at(i);
 	bool push = (insn & 0xffc003e0) == 0xa98003e0, pop = (insn & 0xffc003e0) == 0xa8c003e0;
 
-	return push || pop ? (int)(insn << 10) >> 25 << 3 : 0;
+	return push || pop ? ((int)(insn << 10) >> 25) * 8 : 0;
 }
 
 static bool branches_back(uint32_t insn)
