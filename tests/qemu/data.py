@@ -41,12 +41,20 @@ def read(machine, tool, data):
     return json.loads(done.stdout)
 
 
+def without_times(value):
+    """The clock of a process that ran for less than a moment is measured anew where it can be."""
+    if isinstance(value, dict):
+        return {key: item is not None if key.endswith("_ns") else without_times(item)
+                for key, item in value.items()}
+    return [without_times(item) for item in value] if isinstance(value, list) else value
+
+
 def check(build, out):
     here, there = Machine(f"{build}/host"), machine_of(build)
     for machine, library in ((here, f"{build}/host"), (there, build)):
         data = trace(machine, library, f"{out}/{machine.cpu}")
         reports = [read(here, here.report, data), read(there, f"{build}/ftr-report", data)]
-        if reports[0] != reports[1]:
+        if without_times(reports[0]) != without_times(reports[1]):
             raise Fault(f"two reports on data of {machine.cpu} differ")
         calls = {row["symbol"]: row["calls"] for row in reports[0]["functions"]}
         for name, number in EXPECTED.items():
