@@ -306,8 +306,12 @@ static void unload_gone(void)
 	size_t n = count_gone();
 	bool sure;
 
-	if (!arch_slot_in_memory || n < late.ngone_left + GONE_MAX || !find_gone(&g, n))
+	if (!arch_slot_in_memory || n < late.ngone_left + GONE_MAX)
 		return;
+	if (!find_gone(&g, n)) {
+		arena_free(&g.arena);
+		return;
+	}
 	unload_find_busy(&g.unload, note_call, &g, __builtin_frame_address(0));
 	share_busy(&g);
 	sure = unload_retire(&g.unload);

@@ -7,11 +7,13 @@
 #include "../rethook/thread.h"
 #include "../trampolines/signals.h"
 #include "../trampolines/trap.h"
+#include <errno.h>
 #include <signal.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 
 enum watch {
 	WATCH_NONE,
@@ -79,8 +81,6 @@ static void breakpoints_go(void)
 {
 	uint64_t signals;
 
-	if (trap_given_up() || shadow_hooks.sealed)
-		return;
 	thread_block_signals(&signals);
 	record_let_go(trap_give_up(&session.settings.patch));
 	thread_restore_signals(&signals);
@@ -93,36 +93,45 @@ static void clone_called(uint64_t flags)
 		shadow_share();
 }
 
-/* The mask at @set is about to be in force, on this thread or on another: SIGTRAP blocked? */
+static bool may_have_breakpoints(void)
+{
+	return session.config.trap && !trap_given_up() && !shadow_hooks.sealed;
+}
+
+/* The mask at @set, which need not be a good address, is about to be in force, on this thread or on
+ * another: SIGTRAP blocked? */
 static void mask_set(uint64_t set)
 {
-	if (set && *(const uint64_t *)set & SIGNAL_BIT(SIGTRAP))
-		breakpoints_go();
-}
+	uint64_t mask = SIGNAL_BIT(SIGTRAP);
+	struct iovec to = { &mask, sizeof(mask) }, from = { (void *)set, sizeof(mask) };
 
-/* sigaction(2) */
-static void action_set(uint64_t signal, uint64_t action)
-{
-	const struct sigaction *a = (const struct sigaction *)action;
-
-	if (!a)
+	if (!set || !may_have_breakpoints()
+		|| sys_call(SYS_process_vm_readv, sys_getpid(), &to, 1, &from, 1, 0) == -EFAULT)
 		return;
-	if (signal == SIGTRAP)
+	if (mask & SIGNAL_BIT(SIGTRAP)) /* or it cannot be read, which is not allowed everywhere */
 		breakpoints_go();
-	else
-		mask_set((uint64_t)&a->sa_mask);
 }
 
-/* The same of the system call itself, whose structure is another. */
+/* sigaction(2); in its structure the mask is at @offset. */
+static void action_set(uint64_t signal, uint64_t action, size_t offset)
+{
+	if (!action)
+		return;
+	if (signal != SIGTRAP)
+		mask_set(action + offset);
+	else if (may_have_breakpoints())
+		breakpoints_go();
+}
+
+/* The same by syscall(2). */
 static void raw_call(uint64_t number, const struct slow_frame *f)
 {
-	uint64_t second = arch_argument(f, 2);
+	uint64_t first = arch_argument(f, 1), second = arch_argument(f, 2);
 
-	if (number == SYS_rt_sigprocmask && arch_argument(f, 1) != SIG_UNBLOCK)
+	if (number == SYS_rt_sigprocmask && first != SIG_UNBLOCK)
 		mask_set(second);
-	if (number == SYS_rt_sigaction && second)
-		if (arch_argument(f, 1) == SIGTRAP)
-			breakpoints_go();
+	if (number == SYS_rt_sigaction)
+		action_set(first, second, offsetof(struct signal_action, mask));
 }
 
 void watch_entered(const struct slow_frame *f)
@@ -154,7 +163,7 @@ void watch_entered(const struct slow_frame *f)
 		late_changed();
 		break;
 	case WATCH_SIGACTION:
-		action_set(first, second);
+		action_set(first, second, offsetof(struct sigaction, sa_mask));
 		break;
 	case WATCH_SIGMASK:
 		if (first != SIG_UNBLOCK)

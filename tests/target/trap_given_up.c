@@ -22,6 +22,7 @@
 #define _GNU_SOURCE
 #include "target.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -104,6 +105,11 @@ int main(void)
 	sigset_t all, others;
 
 	call_short();
+	/* Addresses that are wrong are for the kernel to find out. */
+	CHECK(syscall(SYS_rt_sigprocmask, SIG_BLOCK, 8, NULL, 8) == -1 && errno == EFAULT);
+	CHECK(syscall(SYS_rt_sigaction, SIGUSR2, 8, NULL, 8) == -1 && errno == EFAULT);
+	CHECK(sigsuspend((sigset_t *)8) == -1 && errno == EFAULT);
+	CHECK(ppoll(NULL, 0, NULL, (sigset_t *)8) == -1 && errno == EFAULT);
 	sigfillset(&all);
 	others = all;
 	sigdelset(&others, SIGUSR1);
