@@ -29,11 +29,14 @@ int on_exit(void (*function)(int, void *), void *arg) __attribute__((weak));
 /* The detours are loaded but nothing leads to them yet. */
 static int prepare(struct batch *batch, char *const *argv, const char **why)
 {
+	static char unwatched[sizeof(batch->why) + 32];
 	int err = record_begin(&session.config, argv, why);
 
 	if (err)
 		return err;
 	batch_load(batch);
+	str_print(unwatched, sizeof(unwatched), "libc cannot be watched: %s", batch->why);
+	*why = unwatched;
 	err = batch->unguarded ? -EPERM : batch_record(batch, 0, why);
 	if (!err)
 		err = record_open(batch->next_id,
@@ -61,14 +64,9 @@ static void trace(struct batch *batch, const struct modules *modules, char *cons
 		on_exit(exit_hook, NULL);
 	if (!err)
 		err = batch_patch(batch, &why);
-	if (err && batch->unguarded) {
-		config_complain("%s: libc cannot be watched: %s: nothing is traced",
-			session.config.data, batch->why);
-	} else if (err) {
+	if (err) {
 		config_complain(
 			"%s: %s (error %d): nothing is traced", session.config.data, why, -err);
-	}
-	if (err) {
 		record_abandon();
 		return;
 	}
