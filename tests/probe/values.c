@@ -57,9 +57,25 @@ struct change {
 	const void *seen, *argument; /* what is expected there, and put there */
 	const void *returned, *result;
 	bool skip;
-	bool general; /* vectors stay where they are; what handlers call here spoils none that is asked for */
+	bool general; /* vectors stay where they are, and the handlers must leave them alone */
 	int calls;
 };
+
+/* Those of libc use vectors. */
+static bool is_same(const volatile char *a, const volatile char *b, size_t size)
+{
+	size_t n = 0;
+
+	while (n < size && a[n] == b[n])
+		n++;
+	return n == size;
+}
+
+static void copy(volatile char *to, const volatile char *from, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		to[i] = from[i];
+}
 
 static void at_entry(struct ftr_call *call, void *data)
 {
@@ -68,16 +84,16 @@ static void at_entry(struct ftr_call *call, void *data)
 
 	c->calls++;
 	CHECK(place, "no argument %u of \"%s\"", c->n, c->types);
-	CHECK(!memcmp(place, c->seen, c->size), "argument %u of \"%s\"", c->n, c->types);
+	CHECK(is_same(place, c->seen, c->size), "argument %u of \"%s\"", c->n, c->types);
 	if (c->argument)
-		memcpy(place, c->argument, c->size);
+		copy(place, c->argument, c->size);
 	if (c->type == 's')
 		*ftr_call_word(call) = (uint64_t)ftr_result(call, 's');
 	if (!c->skip)
 		return;
 	place = ftr_result(call, c->type);
 	CHECK(place, "no result '%c'", c->type);
-	memcpy(place, c->result, c->size);
+	copy(place, c->result, c->size);
 	CHECK_INT(ftr_skip(call), 0);
 }
 
@@ -95,9 +111,9 @@ static void at_return(struct ftr_call *call, void *data)
 	}
 #endif
 	CHECK(place, "no result '%c'", c->type);
-	CHECK(!memcmp(place, c->returned, c->size), "result '%c' of \"%s\"", c->type, c->types);
+	CHECK(is_same(place, c->returned, c->size), "result '%c' of \"%s\"", c->type, c->types);
 	if (c->result)
-		memcpy(place, c->result, c->size);
+		copy(place, c->result, c->size);
 }
 
 static struct ftr_probe *attach_change(void *function, struct change *c)
