@@ -12,3 +12,5 @@ add_custom_command(OUTPUT ${output}
   COMMAND_EXPAND_LISTS VERBATIM)
 set_source_files_properties(${output} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 add_library(ftr_static STATIC ${output})
+# tracer/loader.c looks for it by its name.
+target_link_options(ftr_static INTERFACE LINKER:--export-dynamic-symbol=ftr_loader_lock)

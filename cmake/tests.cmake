@@ -152,30 +152,49 @@ endif()
 # Programs that use the library (include/ftr/ftr.h): linked with it in either form, and traced by it
 # at the same time.
 find_package(Threads REQUIRED)
+add_library(probe_constructed SHARED tests/probe/library/constructed.c)
+set_target_properties(probe_constructed PROPERTIES LIBRARY_OUTPUT_DIRECTORY
+  ${PROJECT_BINARY_DIR}/tests/probe)
+target_link_libraries(probe_constructed PRIVATE ftr_warnings)
+set(argument_loader $<TARGET_FILE:probe_constructed>)
 file(GLOB programs CONFIGURE_DEPENDS tests/probe/*.c)
 foreach(source IN LISTS programs)
   cmake_path(GET source STEM name)
+  set(arguments ${argument_${name}})
   foreach(library ftr ftr_static)
     set(program probe_${name}_${library})
     add_executable(${program} ${source})
     set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY
       ${PROJECT_BINARY_DIR}/tests/probe)
     target_link_libraries(${program} PRIVATE ftr_warnings ${library} Threads::Threads)
+    if(name STREQUAL loader) # the library calls it
+      set_target_properties(${program} PROPERTIES ENABLE_EXPORTS ON)
+    endif()
     # Calls as they are written.
     target_compile_options(${program} PRIVATE -O1 -fno-optimize-sibling-calls)
-    add_test(NAME probe/${name}/${library} COMMAND ${program})
+    add_test(NAME probe/${name}/${library} COMMAND ${program} ${arguments})
   endforeach()
   set(names probe/${name}/ftr probe/${name}/ftr_static)
   if(NOT CMAKE_CROSSCOMPILING)
     list(APPEND names probe/${name}/traced)
-    add_test(NAME probe/${name}/traced COMMAND probe_${name}_ftr)
+    add_test(NAME probe/${name}/traced COMMAND probe_${name}_ftr ${arguments})
     set_property(TEST probe/${name}/traced PROPERTY ENVIRONMENT
       LD_PRELOAD=$<TARGET_FILE:ftr> FTR_DATA=${PROJECT_BINARY_DIR}/tests/probe/${name}.data)
     if(name MATCHES "^(faults|handlers|idle)$") # what is loaded for probes comes later, and is not traced
       list(APPEND names probe/${name}/all)
-      add_test(NAME probe/${name}/all COMMAND probe_${name}_ftr)
+      add_test(NAME probe/${name}/all COMMAND probe_${name}_ftr ${arguments})
       set_property(TEST probe/${name}/all PROPERTY ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:ftr>
         FTR_MODULES=* FTR_DATA=${PROJECT_BINARY_DIR}/tests/probe/${name}.all.data)
+    endif()
+    if(name STREQUAL loader) # what it loads is traced, and the report can be read afterwards
+      set(data ${PROJECT_BINARY_DIR}/tests/probe/loader.late.data)
+      list(APPEND names probe/loader/late probe/loader/report)
+      add_test(NAME probe/loader/late COMMAND probe_loader_ftr ${arguments})
+      set_tests_properties(probe/loader/late PROPERTIES FIXTURES_SETUP probe_loader)
+      set_property(TEST probe/loader/late PROPERTY ENVIRONMENT LD_PRELOAD=$<TARGET_FILE:ftr>
+        FTR_MODULES=*.so FTR_DATA=${data})
+      add_test(NAME probe/loader/report COMMAND ftr-report --data ${data})
+      set_tests_properties(probe/loader/report PROPERTIES FIXTURES_REQUIRED probe_loader)
     endif()
   endif()
   set_tests_properties(${names} PROPERTIES LABELS probe TIMEOUT 120 SKIP_RETURN_CODE 77)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "probe.h"
+#include "loader.h"
 #include "pool.h"
 #include "session.h"
 #include "wiped.h"
@@ -86,20 +87,58 @@ static void let_go(void)
 	__atomic_store_n(&probes.holder, 0, __ATOMIC_RELEASE);
 }
 
-static void lock(struct quiet *q)
+static void begin(struct quiet *q)
 {
 	uint64_t all = ~LIVE_SIGNALS;
 
 	q->sealed = shadow_hooks.sealed;
 	q->paused = false;
 	q->unused = NULL;
+	if (!q->sealed)
+		sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &q->signals, 8);
+}
+
+static void take_lock(struct quiet *q)
+{
 	while (q->sealed && __atomic_exchange_n(&probes.holder, 1, __ATOMIC_ACQUIRE))
 		;
 	if (q->sealed)
 		return;
-	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &q->signals, 8);
 	hold(sys_gettid());
 	q->paused = session.ready && shadow_pause(true);
+}
+
+static void lock(struct quiet *q)
+{
+	begin(q);
+	take_lock(q);
+}
+
+struct preparation {
+	struct quiet *q;
+	void (*prepare)(void *arg);
+	void *arg;
+};
+
+static void lock_and_prepare(void *arg)
+{
+	struct preparation *p = arg;
+
+	take_lock(p->q);
+	p->prepare(p->arg);
+}
+
+/* lock(), then @prepare(@arg), which may load modules: for that time the loader's lock is held too.
+ */
+static void lock_prepared(struct quiet *q, void (*prepare)(void *arg), void *arg)
+{
+	struct preparation p = { q, prepare, arg };
+
+	begin(q);
+	if (q->sealed)
+		lock_and_prepare(&p);
+	else
+		loader_locked(lock_and_prepare, &p);
 }
 
 static void close_unused(const struct quiet *q)
@@ -618,9 +657,22 @@ static void drop_busy(struct ftr_probe *p)
 	p->ntargets = n;
 }
 
-static int attach(struct ftr_probe *p, const struct ftr_probe_spec *spec, const void *frame)
+struct attachment {
+	struct quiet *q;
+	const struct ftr_probe_spec *spec;
+	struct ftr_probe *probe;
+	int err;
+};
+
+static int fail_targets(const struct ftr_probe *p, int err, const char *why)
 {
-	const struct hook hook = hook_of(p);
+	return probe_fail(err, "%s%s: %s", p->targets[0]->point.function.name,
+		p->ntargets > 1 ? " and others" : "", why);
+}
+
+/* The functions and their detours. */
+static int prepare(struct ftr_probe *p, const struct ftr_probe_spec *spec)
+{
 	const char *why;
 	int err = catalog_refresh();
 
@@ -632,26 +684,57 @@ static int attach(struct ftr_probe *p, const struct ftr_probe_spec *spec, const 
 	if (err)
 		return err;
 	enlist(p, 1);
-	err = target_update(
-		p->targets, p->ntargets, frame, spec->flags & FTR_BEST_EFFORT, &why);
-	if (!err) {
-		drop_busy(p);
-		rebase_all(p);
-		link_probe(p);
-		if (!has_handlers(p) || publish(p, &hook))
-			return 0;
-		unlink_probe(p);
-		err = -ENOMEM;
-		why = "no memory";
-	}
+	err = target_make(p->targets, p->ntargets, &why);
+	if (!err)
+		return 0;
 	enlist(p, -1);
-	if (err == -ENOMEM) {
-		const char *ignored;
+	return fail_targets(p, err, why);
+}
 
-		target_update(p->targets, p->ntargets, frame, true, &ignored);
+static void prepare_attach(void *arg)
+{
+	struct attachment *a = arg;
+	struct ftr_probe *p;
+
+	watch_forks();
+	a->err = session_ready();
+	if (a->err) {
+		probe_fail(a->err, "no memory for counts");
+		return;
 	}
-	return probe_fail(err, "%s%s: %s", p->targets[0]->point.function.name,
-		p->ntargets > 1 ? " and others" : "", why);
+	if (!a->q->paused)
+		a->q->paused = shadow_pause(true);
+	p = a->probe = pool_alloc(sizeof(*p));
+	if (!p) {
+		a->err = probe_fail(-ENOMEM, "no memory");
+		return;
+	}
+	p->spec = *a->spec;
+	p->spec.name = p->spec.module = NULL;
+	p->serial = ++probes.serial;
+	a->err = prepare(p, a->spec);
+}
+
+static int attach(struct ftr_probe *p, const void *frame)
+{
+	const struct hook hook = hook_of(p);
+	const char *why, *ignored;
+	int err =
+		target_lead(p->targets, p->ntargets, frame, p->spec.flags & FTR_BEST_EFFORT, &why);
+
+	if (err) {
+		enlist(p, -1);
+		return fail_targets(p, err, why);
+	}
+	drop_busy(p);
+	rebase_all(p);
+	link_probe(p);
+	if (!has_handlers(p) || publish(p, &hook))
+		return 0;
+	unlink_probe(p);
+	enlist(p, -1);
+	target_lead(p->targets, p->ntargets, frame, true, &ignored);
+	return fail_targets(p, -ENOMEM, "no memory");
 }
 
 /* Is anything asked for, and in a way that we know? */
@@ -673,35 +756,21 @@ static int check(const struct ftr_probe_spec *spec, size_t size, struct ftr_prob
 EXPORTED int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 	struct ftr_probe **probe)
 {
-	int err = check(spec, size, probe);
-	struct ftr_probe *p;
 	struct quiet q = { .frame = __builtin_frame_address(0) };
+	struct attachment a = { .q = &q, .spec = spec, .err = check(spec, size, probe) };
 
-	if (err)
-		return err;
-	lock(&q);
-	watch_forks();
-	err = session_ready();
-	if (err)
-		probe_fail(err, "no memory for counts");
-	if (!err && !q.paused)
-		q.paused = shadow_pause(true);
-	p = err ? NULL : pool_alloc(sizeof(*p));
-	if (p) {
-		p->spec = *spec;
-		p->spec.name = p->spec.module = NULL;
-		p->serial = ++probes.serial;
-		err = attach(p, spec, q.frame);
-		if (err)
-			free_probe(p);
-	} else if (!err) {
-		err = probe_fail(-ENOMEM, "no memory");
-	}
+	if (a.err)
+		return a.err;
+	lock_prepared(&q, prepare_attach, &a);
+	if (!a.err)
+		a.err = attach(a.probe, q.frame);
+	if (a.err && a.probe)
+		free_probe(a.probe);
 	unlock(&q);
-	if (err)
-		return err;
-	*probe = p;
-	return (int)p->ntargets;
+	if (a.err)
+		return a.err;
+	*probe = a.probe;
+	return (int)a.probe->ntargets;
 }
 
 /* Handlers of the probe may be running in other threads. */
@@ -738,22 +807,47 @@ static void clean_up(struct quiet *q)
 		q->unused = detours_sweep(rest, q->frame);
 }
 
-/* The handlers are out of the lists; free what they need when nobody uses it. */
-static int detach(struct ftr_probe *p, struct quiet *q)
-{
-	const char *why = "no memory";
-	int err = has_handlers(p) && !publish(p, NULL) ? -ENOMEM : 0;
+struct detachment {
+	struct quiet *q;
+	struct ftr_probe *probe;
+	const char *why;
+	int err;
+};
 
-	enlist(p, -1);
-	if (shadow_hooks.sealed)
+/* Detours that do less may be missing. */
+static void prepare_detach(void *arg)
+{
+	struct detachment *d = arg;
+
+	if (!d->q->sealed)
+		catalog_refresh();
+	if (!unlink_probe(d->probe)) {
+		d->probe = NULL;
+		return;
+	}
+	enlist(d->probe, -1);
+	if (!d->q->sealed)
+		d->err = target_make(d->probe->targets, d->probe->ntargets, &d->why);
+}
+
+/* The handlers are out of the lists; free what they need when nobody uses it. */
+static int detach(struct detachment *d)
+{
+	struct ftr_probe *p = d->probe;
+
+	if (has_handlers(p) && !publish(p, NULL)) {
+		d->err = -ENOMEM;
+		d->why = "no memory";
+	}
+	if (d->q->sealed)
 		return probe_fail(-EPERM, "system calls may be forbidden (seccomp)");
 	p->stays = !hook_synchronize();
-	if (!err)
-		err = target_update(p->targets, p->ntargets, q->frame, true, &why);
-	if (err)
-		probe_fail(err, "%s: %s", p->targets[0]->point.function.name, why);
-	clean_up(q);
-	return err;
+	if (!d->err)
+		d->err = target_lead(p->targets, p->ntargets, d->q->frame, true, &d->why);
+	if (d->err)
+		probe_fail(d->err, "%s: %s", p->targets[0]->point.function.name, d->why);
+	clean_up(d->q);
+	return d->err;
 }
 
 static void free_retired(void)
@@ -782,14 +876,13 @@ void probe_on_detach(struct ftr_probe *p, void (*release)(void *data))
 EXPORTED int ftr_detach(struct ftr_probe *p)
 {
 	struct quiet q = { .frame = __builtin_frame_address(0) };
+	struct detachment d = { .q = &q, .probe = p };
 	int err;
 
 	if (!is_probe(p))
 		return probe_fail(-EINVAL, "no such probe");
-	lock(&q);
-	if (!shadow_hooks.sealed)
-		catalog_refresh();
-	err = unlink_probe(p) ? detach(p, &q) : probe_fail(-EINVAL, "no such probe");
+	lock_prepared(&q, prepare_detach, &d);
+	err = d.probe ? detach(&d) : probe_fail(-EINVAL, "no such probe");
 	unlock(&q);
 	if (err == -EINVAL || err == -EPERM)
 		return err;

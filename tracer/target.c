@@ -169,7 +169,7 @@ static int make_detours(struct catalog_module *module, struct target *const *lis
 	return err;
 }
 
-static int make_missing(struct target *const *list, size_t n, const char **why)
+int target_make(struct target *const *list, size_t n, const char **why)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct catalog_module *module = list[i]->module;
@@ -317,6 +317,8 @@ static const char *describe(int err)
 	switch (err) {
 	case -EBUSY:
 		return "a thread does not leave its first instructions";
+	case -ENOMEM:
+		return "no memory";
 	default:
 		return "its code cannot be written";
 	}
@@ -340,6 +342,8 @@ static int change(struct target *const *list, size_t n, const void *frame)
 			continue;
 		if (kind == TARGET_NONE)
 			take_back(&c, list[i]);
+		else if (is_missing(list[i]))
+			err = -ENOMEM; /* there was none for it */
 		else
 			err = lead_to(&c, list[i], kind);
 	}
@@ -392,16 +396,14 @@ void target_tidy(void)
 	arena_free(&c.arena);
 }
 
-int target_update(struct target *const *list, size_t n, const void *frame, bool partial,
-	const char **why)
+int target_lead(
+	struct target *const *list, size_t n, const void *frame, bool partial, const char **why)
 {
 	size_t done = 0;
-	int err = make_missing(list, n, why);
+	int err;
 
 	for (size_t i = 0; i < n; i++)
 		list[i]->busy = false;
-	if (err)
-		return err;
 	err = change(list, n, frame);
 	for (size_t i = 0; err == -EBUSY && partial && i < n; i++) {
 		list[i]->busy = change(&list[i], 1, frame);

@@ -42,7 +42,7 @@ struct target {
 	struct detours *left; /* the padding of a SITE_HOP still leads there, though nothing leads to it */
 	struct isa_patch original[2];	/* what was there; valid unless TARGET_NONE */
 	int noriginal;
-	bool busy; /* see target_update() */
+	bool busy; /* see target_lead() */
 };
 
 /*
@@ -71,12 +71,18 @@ void target_each(void (*visit)(struct target *t, void *arg), void *arg);
 void target_tidy(void);
 
 /*
- * Give each of @targets the detour that its probes need now, making those that are missing. 0, or
+ * Make the detours that the probes of @targets need and that are missing. 0, or -errno with *@why.
+ * The loader's lock is held (loader.h).
+ */
+int target_make(struct target *const *targets, size_t n, const char **why);
+
+/*
+ * Lead the calls of each of @targets to the detour that its probes need, which has been made. 0, or
  * -errno with *@why and nothing changed. With @partial those that threads do not leave are marked
  * ->busy and stay as they are, when others could be changed. A target whose module is gone is left
  * alone. @frame: see struct patch_how.
  */
-int target_update(struct target *const *targets, size_t n, const void *frame, bool partial,
-	const char **why);
+int target_lead(
+	struct target *const *targets, size_t n, const void *frame, bool partial, const char **why);
 
 #endif
