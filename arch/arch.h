@@ -469,6 +469,9 @@ struct isa {
 	 */
 	int (*emit)(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour);
 
+	/* The length of the nop at @code; 0: there is none. */
+	size_t (*nop)(const uint8_t *code, size_t room);
+
 	/*
 	 * Write what a place inside a function is sent to: code that calls arch_hit_stub, with
 	 * @record for its C function, then does what was displaced and goes back. NULL: the port
@@ -584,8 +587,13 @@ bool arch_ended_call(const void *context, uint64_t state[ARCH_CALL_STATE]);
 void arch_restart_call(void *context, long number, uint64_t first_argument);
 
 /* What arch_hit_stub builds: the state at a place inside a function. */
+#if defined(__x86_64__)
+#define ARCH_HIT_REGS 16
+#else
+#define ARCH_HIT_REGS 32
+#endif
 struct arch_hit {
-	uint64_t regs[16]; /* numbered as the CPU does; used when the program goes on */
+	uint64_t regs[ARCH_HIT_REGS]; /* numbered as the CPU does; used when the program goes on */
 	uint64_t flags;
 	uint64_t resume; /* in the detour */
 	uint64_t site;	 /* run-time address of the place */

@@ -53,6 +53,23 @@ static size_t peek_piece(uint8_t piece[PIECE], uint64_t address, size_t n)
 	return peek_page(piece, address, n < PIECE ? n : PIECE);
 }
 
+bool peek_bytes(void *to, uint64_t address, size_t n)
+{
+	uint8_t piece[PIECE];
+	size_t len = 0;
+
+	while (len < n) {
+		size_t left = PAGE - (address + len) % PAGE;
+		size_t got = peek_page(piece + len, address + len, n - len < left ? n - len : left);
+
+		if (!got)
+			return false;
+		len += got;
+	}
+	memcpy(to, piece, n);
+	return true;
+}
+
 bool peek_equal(uint64_t address, const void *bytes, size_t n)
 {
 	const uint8_t *expected = bytes;

@@ -9,6 +9,9 @@
 
 #include "../arch/mem.h"
 
+/* Copy @n bytes, up to 256, from @address. @to may hold the address. */
+bool peek_bytes(void *to, uint64_t address, size_t n);
+
 /* Are there @n bytes like @bytes at @address? */
 bool peek_equal(uint64_t address, const void *bytes, size_t n);
 

@@ -773,6 +773,24 @@ EXPORTED int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 	return (int)a.probe->ntargets;
 }
 
+static void prepare_session(void *err)
+{
+	watch_forks();
+	*(int *)err = session_ready();
+}
+
+int probe_prepare(void)
+{
+	struct quiet q = { .frame = __builtin_frame_address(0) };
+	int err;
+
+	if (shadow_hooks.sealed)
+		return -EPERM;
+	lock_prepared(&q, prepare_session, &err);
+	unlock(&q);
+	return err;
+}
+
 /* Handlers of the probe may be running in other threads. */
 static void wait_for_handlers(const struct ftr_probe *p)
 {

@@ -14,6 +14,9 @@ void probe_renewed(struct shadow_thread *thread);
  * that was called by a handler, at a later one. It calls nothing but the kernel. */
 void probe_on_detach(struct ftr_probe *probe, void (*release)(void *data));
 
+/* Be ready for probes, and to see system calls being forbidden. 0, -EPERM: they may be; or -errno. */
+int probe_prepare(void);
+
 /* Say why a function of the API failed; for ftr_error(). Returns @err. */
 int probe_fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -436,17 +436,20 @@ static bool mem_refuses(const struct live_table *t)
 
 static int live_try(struct live_table *t)
 {
+	bool alone;
 	int err;
 
 	t->threads.everyone = t->hold;
 	err = threads_hold_deaf(&t->threads);
 	live.strict = t->threads.strict;
-	if (!err && threads_alone(&t->threads))
+	alone = !err && threads_alone(&t->threads);
+	/* What is stored may be a breakpoint that stays, and live_release() came in between. */
+	if (!err && (trap_is_used() || !(alone || t->hold)))
+		err = trap_install();
+	if (!err && alone)
 		return patch_store(t->new, t->n, NULL, &t->how);
 	if (!err && (t->how.avoid_mem || t->threads.mem < 0))
 		err = -EPERM;
-	if (!err && !t->hold)
-		err = trap_install();
 	if (!err && t->threads.asked)
 		err = sync_cores(t);
 	if (!err)
@@ -572,6 +575,21 @@ void live_find_busy(const struct code_range *ranges, size_t n, bool *busy, const
 
 	if (live_look(&threads, frame))
 		memset(busy, true, n);
+}
+
+int live_hears_traps(void)
+{
+	struct arena arena = { 0 };
+	struct threads threads = { .arena = &arena, .mem = -1 };
+	uint64_t mask;
+	int err = live_enter(&mask);
+
+	if (err)
+		return err;
+	err = threads_none_deaf(&threads);
+	live_leave(mask);
+	arena_free(&arena);
+	return err;
 }
 
 void live_release(void)

@@ -46,6 +46,9 @@ bool live_busy(const struct code_range *ranges, size_t n);
  * stack from there on; NULL: it does not. */
 void live_find_busy(const struct code_range *ranges, size_t n, bool *busy, const void *frame);
 
+/* Does no thread but the calling one block SIGTRAP? 0; -EBUSY: one does; -EPERM, -ENOMEM. */
+int live_hears_traps(void);
+
 /*
  * Give SIGTRAP back to the program, when nothing needs it for now. It stays taken when it cannot be
  * told that no thread is on its way to the handler; that harms nothing.

@@ -473,6 +473,25 @@ static int look_deaf(struct threads *t)
 	return err;
 }
 
+static int find_deaf(struct threads *t)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < t->nfresh && !err; i++) {
+		uint64_t blocked;
+
+		err = threads_blocked(t, t->fresh[i], &blocked);
+		if (!err && blocked & SIGNAL_BIT(SIGTRAP))
+			err = -EBUSY;
+	}
+	return err;
+}
+
+int threads_none_deaf(struct threads *t)
+{
+	return threads_each(t, find_deaf);
+}
+
 int threads_hold_deaf(struct threads *t)
 {
 	t->strict = false;

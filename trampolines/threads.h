@@ -49,7 +49,10 @@ struct threads {
  */
 int threads_hold_deaf(struct threads *threads);
 
-/* Then: is there no other thread? */
+/* Does none of them block it? 0; -EBUSY: one does; -EPERM; -ENOMEM. */
+int threads_none_deaf(struct threads *threads);
+
+/* After threads_hold_deaf(): is there no other thread? */
 bool threads_alone(const struct threads *threads);
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trap.h"
 #include "live.h"
+#include "places.h"
 #include "signals.h"
 #include "../arch/sys.h"
 #include <errno.h>
@@ -29,12 +30,17 @@ static struct {
 
 static void on_trap(int signal, siginfo_t *info, void *context);
 
-bool trap_possible(uint64_t blocked)
+bool trap_is_free(uint64_t blocked)
 {
 	struct signal_action now = { 0 };
 
-	return !trap_given_up() && !(blocked & SIGNAL_BIT(SIGTRAP)) && !signal_look(SIGTRAP, &now)
+	return !(blocked & SIGNAL_BIT(SIGTRAP)) && !signal_look(SIGTRAP, &now)
 		&& (!now.handler || now.handler == on_trap);
+}
+
+bool trap_possible(uint64_t blocked)
+{
+	return !trap_given_up() && trap_is_free(blocked);
 }
 
 static struct trap_table *new_table(size_t room)
@@ -116,7 +122,9 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 	uint64_t site = arch_trap_site(context), detour;
 	bool executed = info->si_code > 0; /* not sent by somebody */
 
-	detour = executed ? detour_of(site) : 0;
+	detour = executed ? places_detour(site) : 0;
+	if (executed && !detour)
+		detour = detour_of(site);
 	if (detour) {
 		arch_set_pc(context, detour);
 	} else if (executed && live_owns(site)) {
@@ -133,9 +141,14 @@ int trap_install(void)
 	return signal_take(SIGTRAP, on_trap, &traps.program);
 }
 
+bool trap_is_used(void)
+{
+	return current() || places_any();
+}
+
 void trap_remove(void)
 {
-	if (!current())
+	if (!trap_is_used())
 		signal_give_back(SIGTRAP, on_trap, &traps.program);
 }
 

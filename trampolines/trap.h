@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one SIGTRAP handler. It has two customers: functions that are patched by a breakpoint for
- * good (SITE_TRAP, only when FTR_PATCH=trap asks for it), and code that is being replaced
- * (live.h), where a breakpoint stands for a moment. What belongs to neither goes to the program.
+ * The one SIGTRAP handler. It has three customers: functions that are patched by a breakpoint for
+ * good (SITE_TRAP, only when FTR_PATCH=trap asks for it), static probes that are as long as they are
+ * attached to (places.h), and code that is being replaced (live.h), where a breakpoint stands for a
+ * moment. What belongs to none goes to the program.
  *
  * A thread that blocks SIGTRAP would be killed by a breakpoint: its users look before.
  */
@@ -12,9 +13,10 @@
 #include "patch.h"
 
 /*
- * May breakpoints be used in this process? (Nothing ignores or handles SIGTRAP now, and @blocked, the
- * signals that the calling thread blocks for the program, is without it.)
+ * Nothing ignores or handles SIGTRAP now, and @blocked, the signals that the calling thread blocks for
+ * the program, is without it. May breakpoints be used for functions: that, and they were not given up.
  */
+bool trap_is_free(uint64_t blocked);
 bool trap_possible(uint64_t blocked);
 
 /*
@@ -44,8 +46,11 @@ bool trap_given_up(void);
  */
 int trap_install(void);
 
+/* Are there breakpoints that stay? */
+bool trap_is_used(void);
+
 /*
- * Give SIGTRAP back to the program, unless sites were added. Only when no thread can have hit a
+ * Give SIGTRAP back to the program, unless it is used. Only when no thread can have hit a
  * breakpoint of ours without having reached the handler: see live_release().
  */
 void trap_remove(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "x86.h"
+#include "scan.h"
 #include <elf.h>
 
 const struct isa isa_x86_64 = {
@@ -18,6 +18,7 @@ const struct isa isa_x86_64 = {
 	.site = x86_site,
 	.emit_common = x86_emit_common,
 	.emit = x86_emit,
+	.nop = x86_nop_len,
 	.emit_hit = x86_emit_hit,
 	.patch = x86_patch,
 	.argument = x86_argument,

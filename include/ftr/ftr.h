@@ -246,6 +246,22 @@ FTR_API void ftr_set_errno(struct ftr_call *call, int error);
 /*
  * Probes that a program or library declares itself, with the macros of sys/sdt.h: a nop in its code
  * and a note that says where its arguments are. `ftr-report --list-usdt FILE` lists them.
+ *
+ * A jump takes the place of the nop. Where there is no room for one (on x86_64, when the nop is one byte
+ * and something may jump to what is behind it), it is a breakpoint: a hit is a SIGTRAP, from which the
+ * thread comes back into code that calls the handler as the jump would, not within a signal handler.
+ * Such a hit takes about a microsecond, and room for a signal frame on the thread's stack, or on its
+ * signal stack if it has one. Returning from the signal, rt_sigreturn(2), is its one system call; others
+ * make none.
+ *
+ * A breakpoint would end a thread that blocks SIGTRAP. Before a thread comes to block it, before the
+ * program handles it or installs a handler during which it is blocked, and before the program may
+ * forbid system calls (seccomp), all breakpoints are given up: the code of these probes becomes what it
+ * was, and their handlers do not run any more. Other probes of the attachment go on.
+ * ftr_usdt_detach() tells; afterwards, or beside it, one may attach again when SIGTRAP is not blocked.
+ * This is seen by probes at sigaction(), pthread_sigmask(), sigsuspend(), setcontext() and the like in
+ * libc, which stay from the first breakpoint on; a thread that blocks SIGTRAP by a system call
+ * instruction of its own is seen when probes are attached, and not later.
  */
 struct ftr_usdt;     /* an attachment */
 struct ftr_usdt_hit; /* valid until the handler returns, in this thread only */
@@ -269,8 +285,9 @@ typedef void ftr_usdt_handler(struct ftr_usdt_hit *hit, void *data);
  *
  * Returns the number of places, which may be more than one for a name, with *@usdt; all or none.
  * -EINVAL: bad arguments; -ENOENT: there is no such probe; -ENOTSUP: one of them cannot be patched
- * without harm; -ERANGE: no free memory near enough; -EBUSY, -EPERM, -ENOMEM as ftr_attach();
- * -ENOSYS: not on this CPU.
+ * without harm (it would need a breakpoint, and a thread blocks SIGTRAP, or the program handles it, or
+ * it is in libc; or the patch of a function's entry covers it); -ERANGE: no free memory near enough;
+ * -EBUSY, -EPERM, -ENOMEM as ftr_attach(); -ENOSYS: not on this CPU.
  */
 FTR_API int ftr_usdt_attach(const char *provider, const char *name, const char *module,
 	ftr_usdt_handler *handler, void *data, struct ftr_usdt **usdt);
@@ -278,7 +295,9 @@ FTR_API int ftr_usdt_attach(const char *provider, const char *name, const char *
 /*
  * When it returns, the handler runs in no other thread and will not begin; @usdt is gone, and the
  * code of probes that nobody else watches is what it was. From a handler it does not wait for other
- * threads. 0; -EBUSY, -EPERM as above: the handler is silent, but the code stays patched.
+ * threads. 0; -ENODATA: as well, but breakpoints had been given up, so that hits may be missing;
+ * -EBUSY, -EPERM as above: the handler is silent, but the code stays patched. Where system calls may be
+ * forbidden by now (-EPERM) it does not wait for other threads either.
  */
 FTR_API int ftr_usdt_detach(struct ftr_usdt *usdt);
 
@@ -288,7 +307,8 @@ FTR_API const struct ftr_usdt_probe *ftr_usdt_probe(const struct ftr_usdt_hit *h
 /*
  * Argument @n (from 0), sign- or zero-extended as the probe declares it. 0; -ENOENT: it has fewer;
  * -ENOTSUP: it is a floating-point number, or described in a way that is not known; -EFAULT: it is
- * in memory that cannot be read.
+ * in memory that cannot be read, which a system call tells; where those may be forbidden (seccomp) it is
+ * read directly.
  */
 FTR_API int ftr_usdt_argument(const struct ftr_usdt_hit *hit, unsigned n, int64_t *value);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FTR_PATCH=trap: the program blocks or handles SIGTRAP, in one of the ways there are, and goes on
- * calling functions that had breakpoints until then.
+ * FTR_PATCH=trap: the program blocks or handles SIGTRAP, in one of the ways there are, or forbids the
+ * return from signal handlers, and goes on calling functions that had breakpoints until then.
  *
  * flags: -O2 -pthread -DHOW=sigaction
  * flags: -O2 -pthread -DHOW=signal
@@ -14,6 +14,8 @@
  * flags: -O2 -pthread -DHOW=epoll_pwait
  * flags: -O2 -pthread -DHOW=attribute
  * flags: -O2 -pthread -DHOW=raw
+ * flags: -O2 -pthread -DHOW=setcontext
+ * flags: -O2 -pthread -DHOW=seccomp
  * env: FTR_PATCH=trap
  * needs: x86_64
  * letgo: some
@@ -23,13 +25,18 @@
 #include "target.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 void short_one(void);
@@ -71,6 +78,31 @@ static void start_blocked(const sigset_t *all)
 
 	CHECK(!pthread_attr_init(&attr) && !pthread_attr_setsigmask_np(&attr, all));
 	CHECK(!pthread_create(&thread, &attr, thread_main, NULL) && !pthread_join(thread, NULL));
+}
+
+static void in_context(const sigset_t *all)
+{
+	static volatile int done;
+	ucontext_t here;
+
+	CHECK(!getcontext(&here));
+	here.uc_sigmask = *all;
+	if (!done++)
+		setcontext(&here);
+}
+
+static void forbid_return(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigreturn, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	CHECK(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	CHECK(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
 }
 
 /* SIGUSR1 arrives in a call that blocks all others meanwhile. */
@@ -127,6 +159,10 @@ int main(void)
 		CHECK(!sigprocmask(SIG_BLOCK, &all, NULL));
 	} else if (!strcmp(how, "raw")) {
 		CHECK(!syscall(SYS_rt_sigprocmask, SIG_BLOCK, &all_of_them, NULL, 8));
+	} else if (!strcmp(how, "setcontext")) {
+		in_context(&all);
+	} else if (!strcmp(how, "seccomp")) {
+		forbid_return();
 	} else if (!strcmp(how, "attribute")) {
 		start_blocked(&all);
 	} else {

@@ -27,6 +27,8 @@ static void check_strings(void)
 	cr_expect_str_eq(text, "abc");
 	cr_expect(peek_equal((uint64_t)p + 2 * PAGE - 4, "abc", 4));
 	cr_expect_not(peek_equal((uint64_t)p + 2 * PAGE - 4, "abcd", 5));
+	cr_expect(peek_bytes(text, (uint64_t)p + PAGE - 4, 8) && text[7] == 'x');
+	cr_expect_not(peek_bytes(text, 0, 8));
 	/* longer than a piece, over the end of a page */
 	p[PAGE + 299] = 0;
 	cr_expect_eq(peek_string(text, sizeof(text), (uint64_t)p + PAGE - 2), 301);
@@ -58,6 +60,7 @@ Test(peek, tells_bad_addresses)
 	char *p = pages(), text[64];
 
 	cr_expect_eq(peek_string(text, sizeof(text), (uint64_t)p + 2 * PAGE), -1);
+	cr_expect_not(peek_bytes(text, (uint64_t)p + 2 * PAGE - 4, 8));
 	cr_expect_eq(peek_string(text, sizeof(text), (uint64_t)p + 2 * PAGE - 3), 3, "no end");
 	cr_expect_str_eq(text, "xxx");
 	cr_expect_not(peek_equal((uint64_t)p + 2 * PAGE - 3, "xxxx", 4));
