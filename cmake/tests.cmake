@@ -199,6 +199,10 @@ foreach(source IN LISTS programs)
   endif()
   set_tests_properties(${names} PROPERTIES LABELS probe TIMEOUT 120 SKIP_RETURN_CODE 77)
 endforeach()
+if(FTR_FULL_TESTS)
+  add_test(NAME toggles/probe COMMAND probe_toggle_ftr 1000000)
+  set_tests_properties(toggles/probe PROPERTIES LABELS toggles TIMEOUT 7200 ENVIRONMENT TIMERS=1)
+endif()
 
 # What the library shows of itself, and what it asks for.
 add_test(NAME library COMMAND sh ${PROJECT_SOURCE_DIR}/tests/library.sh $<TARGET_FILE:ftr>)

@@ -89,9 +89,9 @@ struct ftr_probe_spec {
 enum ftr_flags {
 	/*
 	 * The handlers, and all that they call, leave vector and floating-point registers alone
-	 * (-mgeneral-regs-only; libc uses them even where it compares bytes). Without it these registers are saved around handlers, unless the
-	 * library can see by itself that they are not touched: a handler that calls nothing and
-	 * uses none of them needs no flag.
+	 * (-mgeneral-regs-only; libc uses them even to compare bytes). Without it these registers
+	 * are saved around handlers, unless the library can see by itself that they are not
+	 * touched: a handler that calls nothing and uses none of them needs no flag.
 	 */
 	FTR_GENERAL_REGS = 1,
 	/* Attach to as many of the functions as possible, and to none at all if there are none;

@@ -3,11 +3,21 @@
  * Probes come and go while four threads call the function at full speed: nothing crashes, every
  * result is right, every call of the toggling thread is seen exactly while a probe is there.
  * Usage: toggle [toggles]
+ *
+ * On few processors a toggle may have to wait until a thread that was preempted runs again, which
+ * takes the length of a time slice. With TIMERS in the environment each thread gives its processor
+ * away some thousands of times a second, wherever it is.
  */
+#define _GNU_SOURCE 1
 #include "check.h"
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #define THREADS 4
 
@@ -42,11 +52,33 @@ NOINLINE static int short_entry(int n)
 static atomic_bool stop;
 static atomic_long hits;
 
+static void give_away(int signal)
+{
+	(void)signal;
+	sched_yield();
+}
+
+/* Signals for the calling thread, at intervals that differ from those of the others. */
+static void begin_timer(void)
+{
+	static atomic_int threads;
+	struct sigevent to = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
+	long ns = 60000 + 7919 * atomic_fetch_add(&threads, 1);
+	timer_t timer;
+
+	to._sigev_un._tid = (pid_t)syscall(SYS_gettid);
+	CHECK_INT(timer_create(CLOCK_MONOTONIC, &to, &timer), 0);
+	CHECK_INT(timer_settime(timer, 0,
+			  &(struct itimerspec){ { 0, ns }, { 0, ns } }, NULL), 0);
+}
+
 static void *call_on(void *arg)
 {
 	unsigned long *calls = arg;
 	int (*volatile function)(int) = short_entry;
 
+	if (getenv("TIMERS"))
+		begin_timer();
 	for (int n = 0; !atomic_load_explicit(&stop, memory_order_relaxed); n = (n + 1) & 0xffff) {
 		CHECK_INT(function(n), 3 * (n + 1));
 		++*calls;
@@ -85,6 +117,7 @@ int main(int argc, char **argv)
 	pthread_t threads[THREADS];
 
 	memcpy(before, (void *)short_entry, sizeof(before));
+	signal(SIGUSR1, give_away);
 	for (int i = 0; i < THREADS; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, call_on, &calls[i]), 0);
 	for (long i = 0; i < toggles; i++)
