@@ -5,13 +5,14 @@
 #   sh tools/sysroot.sh arm64|powerpc DIR
 #
 # DIR is then what --sysroot of a cross compiler and -L of qemu-user want: libc, the runtimes of C
-# and C++, and the libraries that ftr and its tests are linked with. Lists, archives and the
+# and C++, and the libraries that ftr and its tests are linked with (Criterion where Debian has it). Lists, archives and the
 # (empty) package state are apt's own, below DIR.apt: the machine's are neither used nor changed.
 # apt verifies what it downloads, and nothing is downloaded twice. A directory made by this version
 # of this script is left as it is, without asking the network.
 set -eu
 
-packages='libc6-dev libgcc-12-dev libstdc++-12-dev libiberty-dev libunwind-dev zlib1g-dev libzydis-dev'
+packages='libc6-dev libgcc-12-dev libstdc++-12-dev libiberty-dev libunwind-dev zlib1g-dev libzydis-dev
+	libgtest-dev'
 mirror=http://deb.debian.org/debian
 suite=bookworm
 
@@ -27,7 +28,10 @@ stop() {
 
 [ $# = 2 ] || usage
 case $1 in
-arm64) architecture=arm64 triplet=aarch64-linux-gnu ;;
+arm64)
+	architecture=arm64 triplet=aarch64-linux-gnu
+	packages="$packages libcriterion-dev"
+	;;
 powerpc) architecture=ppc64el triplet=powerpc64le-linux-gnu ;;
 *) usage ;;
 esac

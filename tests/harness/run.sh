@@ -3,6 +3,8 @@
 # ftr as a test library, the way its users have it: installed, and from there found by
 # find_package() and by pkg-config; as a part of another project (FetchContent); linked as libftr.so
 # and libftr.a, opened with dlopen (from Python), and preloaded. Also the example of ftr(3).
+# Built for another CPU (a build directory with machine.json) it runs under qemu-user; what differs by
+# the way that ftr is found, and Python, is left to this machine's own.
 #   sh tests/harness/run.sh --build DIR [--keep]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,6 +19,28 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+
+# The machine that it is built for and runs on: this one where cpu is empty.
+cpu='' triplet='' sysroot='' report=''
+value() {
+	sed -n "s/.*\"$1\": \"\([^\"]*\)\".*/\1/p" "$build/machine.json"
+}
+if [ -e "$build/machine.json" ]; then
+	cpu=$(value cpu) triplet=$(value triplet) sysroot=$(value sysroot) report=$(value report)
+fi
+emulate() {
+	sh "$source/tests/qemu/run.sh" "$cpu" "$sysroot" "$@"
+}
+run() { # program, arguments ...
+	if [ -n "$cpu" ]; then emulate "$@"; else "$@"; fi
+}
+preload() { # the same with $libftr
+	if [ -n "$cpu" ]; then emulate -E "LD_PRELOAD=$libftr" "$@"; else LD_PRELOAD=$libftr "$@"; fi
+}
+compile() {
+	if [ -n "$cpu" ]; then "$triplet-gcc" "--sysroot=$sysroot" "$@"; else cc "$@"; fi
+}
+
 scratch=$(mktemp -d)
 end() {
 	[ "$keep" = yes ] && echo "kept: $scratch" || rm -rf "$scratch"
@@ -49,35 +73,75 @@ project() { # where ftr comes from, cmake options ...
 step install cmake --install "$build" --prefix "$prefix"
 libftr=$(find "$prefix" -name libftr.so)
 export LD_LIBRARY_PATH="${libftr%/*}" PKG_CONFIG_PATH="${libftr%/*}/pkgconfig"
-step 'find_package: Criterion, GoogleTest, assert, libftr.a' \
-	project package -DCMAKE_PREFIX_PATH="$prefix"
-step pkg-config project pkg-config
-step FetchContent project source -DFTR_SOURCE="$source"
 kv=$scratch/package
 
-step 'dlopen: Python' env LIBFTR="$libftr" LIBKV="$kv/libkv.so" python3 "$here/test_kv.py"
+# Criterion starts each test by an execve(2) of its own program.
+why_no_criterion() {
+	if ! ls "$sysroot/usr/lib/$triplet/pkgconfig/criterion.pc" >/dev/null 2>&1; then
+		echo "Debian has no Criterion for $cpu"
+	elif ! FTR_QEMU=$(command -v cat) emulate /proc/sys/fs/binfmt_misc/ftr >/dev/null 2>&1; then
+		echo 'Criterion needs execve(2), and the kernel has no binfmt_misc in user namespaces'
+	fi
+}
+
+# The stand-in of the unit tests, found as Criterion would be.
+stand_in() {
+	standin=$source/tests/unit/standin
+	mkdir -p "$scratch/standin" &&
+		compile -g -c -I"$standin" -o "$scratch/standin/standin.o" "$standin/standin.c" &&
+		ar rc "$scratch/standin/libcriterion.a" "$scratch/standin/standin.o" &&
+		printf '%s\n' 'Name: criterion' 'Description: stand-in' 'Version: 0' 'Libs: -lcriterion' \
+			>"$scratch/standin/criterion.pc"
+}
+
+# Flags of the stand-in are no paths of the sysroot, as pkg-config would take them for.
+emulated_project() {
+	PKG_CONFIG_PATH=$scratch/standin project package \
+		-DCMAKE_TOOLCHAIN_FILE="$source/cmake/$cpu.cmake" -DFTR_SYSROOT="$sysroot" \
+		-Dftr_DIR="${libftr%/*}/cmake/ftr" -DCMAKE_C_FLAGS="$1" -DCMAKE_EXE_LINKER_FLAGS="$2"
+}
+
+if [ -z "$cpu" ]; then
+	step 'find_package: Criterion, GoogleTest, assert, libftr.a' \
+		project package -DCMAKE_PREFIX_PATH="$prefix"
+	step pkg-config project pkg-config
+	step FetchContent project source -DFTR_SOURCE="$source"
+	step 'dlopen: Python' env LIBFTR="$libftr" LIBKV="$kv/libkv.so" python3 "$here/test_kv.py"
+	step 'preloaded: Python' env LD_PRELOAD="$libftr" FTR_DATA="$scratch/data" \
+		FTR_MODULES='libkv.so' LIBFTR="$libftr" LIBKV="$kv/libkv.so" python3 "$here/test_kv.py"
+else
+	why=$(why_no_criterion)
+	if [ -n "$why" ]; then
+		echo "SKIP: Criterion itself, a stand-in takes its place: $why"
+		step 'a stand-in for Criterion' stand_in
+		step 'find_package: stand-in, GoogleTest, assert, libftr.a' emulated_project \
+			"-I$source/tests/unit/standin" "-L$scratch/standin"
+	else
+		step 'find_package: Criterion, GoogleTest, assert, libftr.a' emulated_project '' ''
+	fi
+fi
 
 # Preloaded, the tracer runs at the same time, and both see the same calls.
-step 'preloaded: Criterion' env LD_PRELOAD="$libftr" FTR_DATA="$scratch/data" FTR_MODULES='*kv*' \
-	"$kv/test_kv" --jobs 1
-step 'preloaded: Python' env LD_PRELOAD="$libftr" FTR_DATA="$scratch/data" FTR_MODULES='libkv.so' \
-	LIBFTR="$libftr" LIBKV="$kv/libkv.so" python3 "$here/test_kv.py"
+preloaded() {
+	FTR_DATA=$scratch/data FTR_MODULES='*kv*' preload "$kv/test_kv" --jobs 1
+}
+step 'preloaded: Criterion' preloaded
 
 archive() {
 	# shellcheck disable=SC2046 # words
-	cc -g -o "$scratch/archive" "$here/test_kv_assert.c" -I"$here" \
+	compile -g -o "$scratch/archive" "$here/test_kv_assert.c" -I"$here" \
 		$(pkg-config --cflags --libs-only-L ftr) -L"$kv" -l:libftr.a -lZydis -lkv \
-		-Wl,-rpath,"$kv" && "$scratch/archive"
+		-Wl,-rpath,"$kv" && run "$scratch/archive"
 }
 step 'libftr.a by pkg-config' archive
 
 # The program itself.
 program() {
 	printf 'put a 1\nget a\nput b\nget b\nsync\n' |
-		LD_PRELOAD=$libftr FTR_DATA=$scratch/program FTR_MODULES='kvstore,libkv.so' \
-			"$kv/kvstore" "$scratch/store" >"$scratch/answers" &&
+		FTR_DATA=$scratch/program FTR_MODULES='kvstore,libkv.so' \
+			preload "$kv/kvstore" "$scratch/store" >"$scratch/answers" &&
 		[ "$(tr '\n' , <"$scratch/answers")" = 'ok,1,error what?,none,ok,' ] &&
-		"$prefix/bin/ftr-report" --format csv --data "$scratch/program" >"$scratch/report" &&
+		"${report:-$prefix/bin/ftr-report}" --format csv --data "$scratch/program" >"$scratch/report" &&
 		grep -q 'kv_put' "$scratch/report" && grep -q 'writer_main' "$scratch/report"
 }
 step 'the program, traced' program
@@ -89,9 +153,9 @@ manual() {
 		"$source/docs/man/ftr.3" | sed 's/\\e/\\/g; s/\\-/-/g' >"$scratch/example.c" &&
 		grep -q main "$scratch/example.c" &&
 		# shellcheck disable=SC2046 # words
-		cc -g -Wall -Wextra -Werror -o "$scratch/example" "$scratch/example.c" \
+		compile -g -Wall -Wextra -Werror -o "$scratch/example" "$scratch/example.c" \
 			$(pkg-config --cflags --libs ftr) &&
-		"$scratch/example"
+		run "$scratch/example"
 }
 step 'the example of ftr(3)' manual
 
@@ -100,7 +164,7 @@ killed() {
 	mkdir "$scratch/killed"
 	find /dev/shm /tmp -maxdepth 1 -name '*ftr*' | sort >"$scratch/before"
 	status=0
-	(cd "$scratch/killed" && exec "$kv/killed" store) || status=$?
+	(cd "$scratch/killed" && run "$kv/killed" store) || status=$?
 	find /dev/shm /tmp -maxdepth 1 -name '*ftr*' | sort >"$scratch/after"
 	echo "status $status"
 	[ $status = 137 ] && [ "$(ls -A "$scratch/killed")" = store ] &&

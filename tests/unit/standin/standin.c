@@ -12,6 +12,7 @@
 enum { STATUS_FAILED = 1, STATUS_SKIPPED = 77 };
 
 static struct standin_test *tests;
+static struct standin_suite *suites;
 static const struct standin_test *running;
 static bool failed; /* in the process of a test */
 
@@ -22,6 +23,22 @@ void standin_add(struct standin_test *test)
 	while (*last)
 		last = &(*last)->next;
 	*last = test;
+}
+
+void standin_add_suite(struct standin_suite *suite)
+{
+	suite->next = suites;
+	suites = suite;
+}
+
+/* That of @test; NULL: nothing is said of it. */
+static const struct standin_suite *standin_suite_of(const struct standin_test *test)
+{
+	const struct standin_suite *suite = suites;
+
+	while (suite && strcmp(suite->name, test->suite) != 0)
+		suite = suite->next;
+	return suite;
 }
 
 static void standin_say(const char *kind, const char *format, va_list args)
@@ -64,6 +81,23 @@ void standin_log(const char *format, ...)
 	va_end(args);
 }
 
+/* In its own process. */
+static void standin_run_here(const struct standin_test *test)
+{
+	const struct standin_suite *suite = standin_suite_of(test);
+
+	alarm((unsigned int)test->timeout);
+	if (suite && suite->init)
+		suite->init();
+	if (test->init)
+		test->init();
+	test->run();
+	if (suite && suite->fini)
+		suite->fini();
+	fflush(stdout);
+	_exit(failed ? STATUS_FAILED : 0);
+}
+
 /* The status of a process of its own in which the test ran. */
 static int standin_run(const struct standin_test *test)
 {
@@ -73,14 +107,8 @@ static int standin_run(const struct standin_test *test)
 	running = test;
 	fflush(stdout);
 	pid = fork();
-	if (pid == 0) {
-		alarm((unsigned int)test->timeout);
-		if (test->init)
-			test->init();
-		test->run();
-		fflush(stdout);
-		_exit(failed ? STATUS_FAILED : 0);
-	}
+	if (pid == 0)
+		standin_run_here(test);
 	if (pid < 0 || waitpid(pid, &status, 0) != pid) {
 		perror("standin: fork");
 		exit(2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The part of Criterion's interface that tests/unit uses, for CPUs that Criterion was never ported
- * to: Debian has none for powerpc. standin.c has main(): each test runs in a process of its own,
+ * The part of Criterion's interface that tests/unit and tests/harness use, for CPUs that Criterion was
+ * never ported to: Debian has none for powerpc. standin.c has main(): each test runs in a process of its own,
  * one after the other. Messages are printf's, begin with a literal, and may be left out.
  */
 #ifndef CRITERION_CRITERION_H
@@ -19,6 +19,14 @@ struct standin_test {
 	struct standin_test *next;
 };
 
+/* What the tests of a suite begin and end with, each in its own process; NULL: nothing. */
+struct standin_suite {
+	const char *name;
+	void (*init)(void);
+	void (*fini)(void);
+	struct standin_suite *next;
+};
+
 struct standin_place {
 	const char *file;
 	int line;
@@ -26,8 +34,9 @@ struct standin_place {
 	bool fatal;
 };
 
-/* Called before main(); keeps @test, which lives as long as the process. */
+/* Called before main(); keep what they are given, which lives as long as the process. */
 void standin_add(struct standin_test *test);
+void standin_add_suite(struct standin_suite *suite);
 /* A condition that did not hold. Returns unless it is fatal. */
 void standin_fail(const struct standin_place *place, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -35,15 +44,23 @@ void standin_skip(const char *format, ...) __attribute__((noreturn, format(print
 void standin_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define Test(suite_, name_, ...)                                                                   \
-	static void suite_##_##name_(void);                                                        \
+	static void suite_##_##name_##_impl(void);                                                 \
 	static struct standin_test suite_##_##name_##_test = {                                     \
-		.suite = #suite_, .name = #name_, .run = suite_##_##name_, __VA_ARGS__             \
+		.suite = #suite_, .name = #name_, .run = suite_##_##name_##_impl, __VA_ARGS__      \
 	};                                                                                         \
 	__attribute__((constructor)) static void suite_##_##name_##_add(void)                      \
 	{                                                                                          \
 		standin_add(&suite_##_##name_##_test);                                             \
 	}                                                                                          \
-	static void suite_##_##name_(void)
+	static void suite_##_##name_##_impl(void)
+
+#define TestSuite(name_, ...)                                                                      \
+	static struct standin_suite name_##_suite = { .name = #name_, __VA_ARGS__ };               \
+	__attribute__((constructor)) static void name_##_suite_add(void)                           \
+	{                                                                                          \
+		standin_add_suite(&name_##_suite);                                                 \
+	}                                                                                          \
+	_Static_assert(1, "takes the semicolon")
 
 #define STANDIN_CHECK(fatal_, text_, condition_, ...)                                              \
 	do {                                                                                       \
@@ -88,6 +105,7 @@ void standin_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define cr_skip_test(...) standin_skip(" " __VA_ARGS__)
 #define cr_log_info(...) standin_log(" " __VA_ARGS__)
+#define cr_log_error(...) standin_log(" " __VA_ARGS__)
 #define cr_log_warn(...) standin_log(" " __VA_ARGS__)
 
 #endif
