@@ -566,6 +566,14 @@ extern const uint8_t arch_code_unit;
 extern const uint8_t arch_breakpoint[];
 bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old);
 
+/*
+ * Do instruction caches have to be told of stores? Then: that what the calling thread has stored at
+ * [@lo, @hi) is executed from now on, on all CPUs. What is stored through /proc/self/mem, and what is
+ * mapped, the kernel flushes.
+ */
+extern const bool arch_flushes;
+void arch_flush(uint64_t lo, uint64_t hi);
+
 /* May a call end at @code + @n that begins at @code or later? Not sure means yes. */
 bool arch_call_ends(const uint8_t *code, unsigned n);
 

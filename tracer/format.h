@@ -75,6 +75,9 @@ struct counts_header {
 	char args[4096];   /* arguments, each terminated, cut off at this size */
 	struct format_batch batches[FORMAT_BATCHES_MAX];
 	uint64_t lost_functions; /* traced by a breakpoint, which the program has then made unsafe */
+	uint64_t flushes_asked; /* detours and patches that were to be in place, on CPUs whose
+				 * instruction caches do not see stores by themselves; else 0 */
+	uint64_t flushes_done; /* those that were not there yet, and were stored and flushed */
 };
 
 struct thread_header {

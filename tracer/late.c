@@ -4,6 +4,7 @@
 #include "unload.h"
 #include "../arch/sys.h"
 #include "../rethook/thread.h"
+#include "../trampolines/flush.h"
 #include "../trampolines/patch.h"
 #include "../trampolines/trap.h"
 
@@ -17,7 +18,7 @@ struct known {
 	uint32_t first_id, nids;
 	struct arena arena; /* of what follows; emptied when the images are unloaded */
 	struct isa_patch *patches;
-	size_t npatches;
+	size_t npatches, ndetours;
 	struct plan_image *images;
 	bool stays; /* it cannot be known whether anybody is in them */
 };
@@ -122,6 +123,7 @@ static void remember(const struct plan *plan)
 		return;
 	memcpy(k->patches, plan->patches, plan->npatches * sizeof(*k->patches));
 	k->npatches = plan->npatches;
+	k->ndetours = plan->ndetours;
 	memcpy(k->build_id, id->bytes, id->size);
 	k->build_id_len = id->size;
 }
@@ -190,8 +192,10 @@ static bool trace_again(const struct module *m, const struct known *k)
 	struct module copy = *m;
 	const struct modules one = { .list = &copy, .count = 1 };
 
-	if (k == find(m) && k->patches && show_traps(k, true))
+	if (k == find(m) && k->patches && show_traps(k, true)) {
+		flush_count(k->ndetours, 0);
 		return !patch_store(k->patches, k->npatches, NULL, &session.settings.patch);
+	}
 	return trace_these(&one, k);
 }
 

@@ -4,6 +4,7 @@
 #include "lsda.h"
 #include "record.h"
 #include "runtimes.h"
+#include "../trampolines/flush.h"
 #include "../trampolines/trap.h"
 #include "watch.h"
 #include "where.h"
@@ -835,6 +836,16 @@ static int serve_all(struct plan *plan, const struct plan_settings *settings, ui
 	return -ERANGE;
 }
 
+/* Those of @plan's functions, which are in images that have been loaded. */
+static size_t count_detours(const struct plan *plan)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < plan->count; i++)
+		n += plan->functions[i].site.choice != SITE_REFUSED;
+	return n;
+}
+
 int plan_image(struct plan *plan, const struct plan_settings *settings, uint32_t *next_id,
 	struct arena *arena, const char **why)
 {
@@ -854,8 +865,11 @@ int plan_image(struct plan *plan, const struct plan_settings *settings, uint32_t
 		err = add_traps(plan);
 	plan->first_id = first_id;
 	plan->nids = *next_id - first_id;
-	if (!err)
+	if (!err) {
+		plan->ndetours = count_detours(plan);
+		flush_count(plan->ndetours, plan->ndetours);
 		return 0;
+	}
 	*next_id = first_id;
 	for (size_t i = 0; i < plan->count; i++) {
 		struct plan_function *f = &plan->functions[i];

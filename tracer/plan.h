@@ -59,6 +59,7 @@ struct plan {
 	uint32_t first_id, nids; /* of its recorded functions, without gaps */
 	struct isa_patch *patches; /* sorted once plan_image() has returned */
 	size_t npatches;
+	size_t ndetours;
 	struct plan_image *images; /* what has been loaded; in the arena */
 	char image_path[64]; /* base name of the first one */
 	uint64_t images_lo, images_hi; /* they are between, at both ends; 0: none */

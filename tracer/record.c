@@ -3,6 +3,7 @@
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"
 #include "../rethook/thread.h"
+#include "../trampolines/flush.h"
 #include "../trampolines/maps.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -42,6 +43,12 @@ static struct {
 } rec;
 
 _Static_assert(sizeof(struct counts_header) <= FORMAT_HEADER_SIZE, "header size");
+
+static void use_header(struct counts_header *h)
+{
+	rec.last = h;
+	flush_count_in(&h->flushes_asked, &h->flushes_done);
+}
 
 static uint64_t clock_ns(int which)
 {
@@ -272,7 +279,7 @@ int record_begin(const struct config *config, char *const *argv, const char **wh
 		memcpy(h->args + h->args_len, *argv, n);
 		h->args_len += (uint32_t)n;
 	}
-	rec.last = h;
+	use_header(h);
 	return 0;
 }
 
@@ -556,6 +563,7 @@ static struct counts_header *child_header(void)
 	h->image = image;
 	h->wall_ns = clock_ns(CLOCK_REALTIME);
 	h->lost_calls = h->lost_threads = h->lost_processes = 0;
+	h->flushes_asked = h->flushes_done = 0;
 	h->nblocks = 0;
 	h->end = FORMAT_END_NONE;
 	h->status = 0;
@@ -579,7 +587,7 @@ static struct counts_header *take_over(struct shadow_thread *t)
 		__atomic_fetch_add(&rec.last->lost_processes, 1, __ATOMIC_RELAXED);
 		return NULL;
 	}
-	rec.last = h;
+	use_header(h);
 	t->tid = sys_gettid();
 	__atomic_store_n(&rec.wiped->header, h, __ATOMIC_RELEASE);
 	return h;

@@ -4,6 +4,7 @@
 #include "record.h"
 #include "session.h"
 #include "where.h"
+#include "../trampolines/flush.h"
 #include "../trampolines/live.h"
 #include <errno.h>
 
@@ -169,8 +170,23 @@ static int make_detours(struct catalog_module *module, struct target *const *lis
 	return err;
 }
 
+/* Those that are there since they were needed before. */
+static void count_kept(struct target *const *list, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		enum target_kind kind = kind_needed(list[i]);
+
+		kept += !list[i]->module->gone && kind != TARGET_NONE && kind != list[i]->kind
+			&& !is_missing(list[i]);
+	}
+	flush_count(kept, 0);
+}
+
 int target_make(struct target *const *list, size_t n, const char **why)
 {
+	count_kept(list, n);
 	for (size_t i = 0; i < n; i++) {
 		struct catalog_module *module = list[i]->module;
 		void *pin;

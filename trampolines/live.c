@@ -25,6 +25,7 @@
  */
 #define _GNU_SOURCE 1
 #include "live.h"
+#include "flush.h"
 #include "signals.h"
 #include "trap.h"
 #include <errno.h>
@@ -145,12 +146,15 @@ static int live_write(const struct live_table *t, uint64_t addr, const uint8_t *
 	const void *at = (const void *)(uintptr_t)addr;
 	long err;
 
-	if (!memcmp(at, bytes, len))
+	if (!memcmp(at, bytes, len)) {
+		flush_count(1, 0);
 		return 0;
+	}
 	if (t->threads.mem < 0) { /* in a forked child that cannot open it */
 		memcpy(patch.bytes, bytes, len);
 		return patch_store(&patch, 1, NULL, &t->how);
 	}
+	flush_count(1, 1);
 	err = sys_pwrite_all(t->threads.mem, bytes, len, addr);
 	return err ? (int)err : memcmp(at, bytes, len) ? -EIO : 0;
 }
@@ -381,8 +385,10 @@ static int live_tabulate(struct live_table *t, const struct isa_patch *patches, 
 		const uint8_t *text = (const uint8_t *)(uintptr_t)lo;
 		uint8_t window = windows ? windows[i] : 0;
 
-		if (!memcmp(text, patches[i].bytes, patches[i].len))
+		if (!memcmp(text, patches[i].bytes, patches[i].len)) {
+			flush_count(1, 0);
 			continue;
+		}
 		t->hold |= !arch_may_replace(patches + i, text);
 		t->new[t->n] = t->old[t->n] = patches[i];
 		memcpy(t->old[t->n++].bytes, text, patches[i].len);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Patches whose pages are adjacent make a run, which is stored as a whole: by one write to
- * /proc/self/mem, which reaches read-only text without a change of protection, or where the kernel
- * or a sandbox forbids that, by taking the right to execute away for the moment of the store.
+ * Patches whose pages are adjacent make a run, which is stored as a whole (but see
+ * patch_run_length()): by one write to /proc/self/mem, which reaches read-only text without a change
+ * of protection, or where the kernel or a sandbox forbids that, by taking the right to execute away
+ * for the moment of the store.
  */
 #define _GNU_SOURCE 1
 #include "../arch/mem.h"
 #include "patch.h"
+#include "flush.h"
 #include "maps.h"
 #include "../arch/sys.h"
 #include <errno.h>
@@ -19,6 +21,7 @@
 struct patch_writer {
 	const struct patch_how *how;
 	int mem; /* /proc/self/mem, or negative */
+	bool mem_failed; /* it could not be written, and will hardly be */
 	uint8_t *buffer; /* PATCH_RUN_MAX */
 	struct arena arena;
 	struct maps maps; /* read when first needed */
@@ -53,25 +56,6 @@ bool patch_sorted(const struct isa_patch *patches, size_t n)
 			return false;
 	}
 	return true;
-}
-
-/* Make the cores fetch anew what was stored; the kernel does it for /proc/self/mem. */
-static void patch_flush(uint64_t lo, uint64_t hi)
-{
-#if defined(__aarch64__)
-	__builtin___clear_cache((char *)lo, (char *)hi);
-#elif defined(__powerpc64__)
-	/* gcc 12's __builtin___clear_cache does nothing here. 32: no line is shorter. */
-	for (uint64_t at = lo & ~31ull; at < hi; at += 32)
-		__asm__ volatile("dcbst 0,%0" : : "r"(at) : "memory");
-	__asm__ volatile("sync" : : : "memory");
-	for (uint64_t at = lo & ~31ull; at < hi; at += 32)
-		__asm__ volatile("icbi 0,%0" : : "r"(at) : "memory");
-	__asm__ volatile("sync; isync" : : : "memory");
-#else
-	(void)lo;
-	(void)hi;
-#endif
 }
 
 /* ---- one way ---- */
@@ -183,7 +167,7 @@ static int patch_unprotected(struct patch_writer *w, const struct isa_patch *run
 	failed = patch_protect(w, lo, writable, false, &restored);
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof(all));
 	for (size_t i = 0; i < n; i++)
-		patch_flush(run[i].addr, run[i].addr + run[i].len);
+		arch_flush(run[i].addr, run[i].addr + run[i].len);
 	return err ? err : failed;
 }
 
@@ -193,15 +177,21 @@ static int patch_run(struct patch_writer *w, const struct isa_patch *run, size_t
 {
 	if (w->mem >= 0 && !patch_through_mem(w, run, n))
 		return 0;
+	w->mem_failed = true;
 	return patch_unprotected(w, run, n);
 }
 
-/* How many patches from the first on make a run. */
+/*
+ * How many patches from the first on make a run. Of what the kernel stores it flushes everything:
+ * no bytes that stay as they are shall be between.
+ */
 static size_t patch_run_length(const struct patch_writer *w, const struct isa_patch *patches,
 	size_t n)
 {
 	size_t i;
 
+	if (arch_flushes && w->mem >= 0 && !w->mem_failed)
+		return 1;
 	for (i = 1; i < n; i++) {
 		uint64_t last = (patches[i - 1].addr + patches[i - 1].len - 1) / w->how->page;
 
@@ -220,12 +210,13 @@ static int patch_all(
 	int err = 0;
 
 	for (size_t i = 0; i < n && !err; i = *done) {
-		size_t length = 1;
+		size_t length = 1, stored = 0;
 
 		if (!patch_in_place(patches + i)) {
-			length = patch_run_length(w, patches + i, n - i);
+			length = stored = patch_run_length(w, patches + i, n - i);
 			err = patch_run(w, patches + i, length);
 		}
+		flush_count(length, stored);
 		*done = i + length;
 	}
 	return err;

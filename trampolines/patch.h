@@ -32,7 +32,7 @@ bool patch_mem_executes(void);
 /*
  * Store @n patches, which must be sorted by address, must not overlap, and must lie in readable
  * memory; whether the bytes there are the expected ones is the caller's to compare. Those already
- * in place cost nothing.
+ * in place cost nothing; of others exactly their bytes are flushed (flush.h).
  *
  * @old: NULL, or room for @n; receives what was there. Storing that is how to undo.
  *

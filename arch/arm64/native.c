@@ -135,6 +135,13 @@ bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old)
 	return patch->len == arch_code_unit && may_change(patch->bytes) && may_change(old);
 }
 
+const bool arch_flushes = true;
+
+void arch_flush(uint64_t lo, uint64_t hi)
+{
+	__builtin___clear_cache((char *)lo, (char *)hi);
+}
+
 bool arch_call_ends(const uint8_t *code, unsigned n)
 {
 	(void)code;

@@ -103,6 +103,22 @@ bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old)
 	return patch->len == arch_code_unit && may_change(patch->bytes) && may_change(old);
 }
 
+const bool arch_flushes = true;
+
+/* gcc 12's __builtin___clear_cache does nothing here. */
+void arch_flush(uint64_t lo, uint64_t hi)
+{
+	const uint64_t line = 32; /* none is shorter */
+
+	lo &= -line;
+	for (uint64_t at = lo; at < hi; at += line)
+		__asm__ volatile("dcbst 0,%0" : : "r"(at) : "memory");
+	__asm__ volatile("sync" : : : "memory");
+	for (uint64_t at = lo; at < hi; at += line)
+		__asm__ volatile("icbi 0,%0" : : "r"(at) : "memory");
+	__asm__ volatile("sync; isync" : : : "memory");
+}
+
 bool arch_call_ends(const uint8_t *code, unsigned n)
 {
 	(void)code;

@@ -106,6 +106,14 @@ bool arch_may_replace(const struct isa_patch *patch, const uint8_t *old)
 	return true;
 }
 
+const bool arch_flushes = false;
+
+void arch_flush(uint64_t lo, uint64_t hi)
+{
+	(void)lo;
+	(void)hi;
+}
+
 /* E8 with four bytes of displacement; FF /2 with up to five bytes behind (SDM volume 2, CALL). */
 bool arch_call_ends(const uint8_t *code, unsigned n)
 {

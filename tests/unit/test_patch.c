@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE 1
 #include "trampolines/patch.h"
+#include "trampolines/flush.h"
 #include "trampolines/maps.h"
 #include "support_qemu.h"
 #include <criterion/criterion.h>
@@ -152,6 +153,48 @@ Test(patch, stores_and_undoes_by_protection)
 Test(patch, stores_and_undoes_avoiding_mem)
 {
 	stores_and_undoes(AVOIDING_MEM);
+}
+
+static uint64_t asked, done;
+
+/* Of these patches the first is there already. */
+static void stores_flushed(const struct isa_patch *patches, uint64_t more)
+{
+	uint64_t asked_before = asked, done_before = done;
+
+	cr_assert(patch_store(patches, 4, NULL, &how) == 0);
+	cr_expect_eq(asked - asked_before, arch_flushes ? 4 : 0);
+	cr_expect_eq(done - done_before, arch_flushes ? more : 0, "%d", (int)(done - done_before));
+}
+
+static void flushes_what_changes(enum way way)
+{
+	uint8_t *text = make_text();
+	struct isa_patch patches[4] = { patch(text, 4, 0), patch(text + 4, 4, 0xaa),
+		patch(text + 8, 4, 0xab), patch(text + 9 * PAGE, 12, 0xac) };
+
+	use_way(way);
+	cr_assert(patch_store(patches, 4, NULL, &how) == 0); /* nobody counts yet */
+	flush_count_in(&asked, &done);
+	stores_flushed(patches, 0);
+	patches[2].bytes[3]++;
+	stores_flushed(patches, 1);
+	patches[1] = patch(text + 4, 4, 0);
+	patches[2] = patch(text + 8, 4, 0);
+	patches[3] = patch(text + 9 * PAGE, 12, 9);
+	stores_flushed(patches, 3);
+	stores_flushed(patches, 0);
+	check_text(text, NULL, 0);
+}
+
+Test(patch, flushes_what_changes_through_mem)
+{
+	flushes_what_changes(THROUGH_MEM);
+}
+
+Test(patch, flushes_what_changes_by_protection)
+{
+	flushes_what_changes(BY_PROTECTION);
 }
 
 /* One patch in every page, and two hundred in one: runs of adjacent pages longer than a write. */

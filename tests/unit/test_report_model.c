@@ -594,7 +594,7 @@ Test(report_model, refuses_what_is_no_directory)
 	free(said);
 }
 
-Test(report_model, adds_up_what_was_lost)
+Test(report_model, adds_up_what_processes_say)
 {
 	struct loaded l;
 	char *dir = made_dir();
@@ -611,6 +611,8 @@ Test(report_model, adds_up_what_was_lost)
 		h->lost_threads = 10;
 		h->lost_processes = 1;
 		h->lost_functions = 7;
+		h->flushes_asked = 30;
+		h->flushes_done = 20;
 		made_write(dir, counts.file, bytes, size);
 		free(bytes);
 	}
@@ -619,5 +621,7 @@ Test(report_model, adds_up_what_was_lost)
 	cr_expect_eq(l.model.lost_threads, 20);
 	cr_expect_eq(l.model.lost_processes, 2);
 	cr_expect_eq(l.model.lost_functions, 14);
+	cr_expect_eq(l.model.flushes_asked, 60);
+	cr_expect_eq(l.model.flushes_done, 40);
 	unload(&l);
 }

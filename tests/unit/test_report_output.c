@@ -117,7 +117,8 @@ Test(report_output, json)
 		"\"threads\":[\n"
 		"{\"pid\":10,\"process\":0,\"tid\":10,\"users\":1,\"calls\":18,\"self_ns\":10100,"
 		"\"top\":\"app::parse(int)\"}],\n"
-		"\"lost\":{\"calls\":0,\"threads\":0,\"processes\":0,\"functions\":0}}\n");
+		"\"lost\":{\"calls\":0,\"threads\":0,\"processes\":0,\"functions\":0},\n"
+		"\"flushes\":{\"asked\":0,\"done\":0}}\n");
 	free(text);
 }
 
@@ -128,7 +129,8 @@ Test(report_output, json_of_nothing)
 
 	cr_expect_str_eq(json, "{\"format\":1,\n\"processes\":[],\n\"functions\":[],\n"
 			       "\"skipped\":[],\n"
-			       "\"lost\":{\"calls\":0,\"threads\":0,\"processes\":0,\"functions\":0}}\n");
+			       "\"lost\":{\"calls\":0,\"threads\":0,\"processes\":0,\"functions\":0},\n"
+			       "\"flushes\":{\"asked\":0,\"done\":0}}\n");
 	free(text);
 }
 
@@ -185,6 +187,8 @@ static char *two_processes(void)
 	bytes = made_counts_bytes(&other, &nids, &size);
 	((struct counts_header *)bytes)->boot_id[0] ^= 1;
 	((struct counts_header *)bytes)->lost_calls = 3;
+	((struct counts_header *)bytes)->flushes_asked = 9;
+	((struct counts_header *)bytes)->flushes_done = 5;
 	made_write(dir, other.file, bytes, size);
 	free(bytes);
 	return dir;
@@ -259,7 +263,8 @@ Test(report_output, table)
 			"\n"
 			"5 functions traced, 3 skipped (2 too-short, 1 loop-to-entry; "
 			"--skipped lists them)\n"
-			"lost: 3 calls, 0 threads, 0 processes could not be recorded\n" },
+			"lost: 3 calls, 0 threads, 0 processes could not be recorded\n"
+			"flushed: 5 of 9 detours and patches; the others were in place already\n" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -77,6 +77,16 @@ void handlers_call_list(void);
  * NULL, or what is wrong. */
 const char *counts_read(const char *dir, const char *function, uint64_t *calls, uint64_t *returned);
 
+/* Calls of FLUSH_PROBES probes' functions are led to their detours and back in a traced child: how
+ * often had instruction caches to be flushed for all the code that it put in place? */
+#define FLUSH_PROBES 100
+struct flushes {
+	uint64_t asked, done; /* in the last child */
+	char problem[160]; /* as below */
+};
+extern struct flushes flushes;
+const char *counts_flushes(const char *dir, uint64_t *asked, uint64_t *done);
+
 /* A row in a world, over all repetitions. */
 struct result {
 	double ns[REPETITIONS_MAX];

@@ -4,6 +4,8 @@
  *	ROW NANOSECONDS SHARE	or	ROW ! why it was not measured
  * and in the end, for rows that are traced, how many calls that were in all:
  *	ROW = CALLS
+ * In the mode "count" it attaches a probe again and again, and prints nothing for that but
+ *	flushes ! why it could not
  */
 #include "bench.h"
 #include "returns.h"
@@ -43,6 +45,21 @@ static void child_row(const struct row *row, uint64_t *rounds)
 	printf("%s %.6f %.6f\n", row->name, timing.ns, timing.share);
 }
 
+static void child_flushes(void)
+{
+	const struct row *row = &rows[find_row("entry")];
+
+	for (int i = 0; i < FLUSH_PROBES; i++) {
+		const char *why = handlers_attach(row);
+
+		if (why) {
+			printf("flushes ! %s\n", why);
+			return;
+		}
+		handlers_detach();
+	}
+}
+
 void child_main(enum world world)
 {
 	uint64_t rounds[nrows];
@@ -53,6 +70,8 @@ void child_main(enum world world)
 		if (world == WORLD_PLAIN || rows[i].traced_too)
 			child_row(&rows[i], &rounds[i]);
 	}
+	if (world == WORLD_COUNT)
+		child_flushes();
 	/* For the parent to check: how often each function was called in all. */
 	for (size_t i = 0; i < nrows; i++) {
 		if (rows[i].traced_too)

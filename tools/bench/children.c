@@ -12,6 +12,7 @@
 
 const char *const world_names[WORLDS] = {"plain", "count", "profile"};
 struct result results[WORLDS][ROWS_MAX];
+struct flushes flushes;
 
 size_t find_row(const char *name)
 {
@@ -27,6 +28,11 @@ static void set_problem(struct result *result, const char *why)
 	snprintf(result->problem, sizeof(result->problem), "%s", why);
 }
 
+static void set_flush_problem(const char *why)
+{
+	snprintf(flushes.problem, sizeof(flushes.problem), "%s", why);
+}
+
 static void take_line(enum world world, const char *line)
 {
 	char name[64], what[160];
@@ -35,6 +41,10 @@ static void take_line(enum world world, const char *line)
 
 	if (sscanf(line, "%63s %159[^\n]", name, what) != 2)
 		die("a child said: %s", line);
+	if (strcmp(name, "flushes") == 0) {
+		set_flush_problem(what + 2);
+		return;
+	}
 	result = &results[world][find_row(name)];
 	if (what[0] == '!')
 		set_problem(result, what + 2);
@@ -122,6 +132,14 @@ static void check_counts(enum world world, const char *dir)
 	}
 }
 
+static void read_flushes(const char *dir)
+{
+	const char *why = counts_flushes(dir, &flushes.asked, &flushes.done);
+
+	if (why)
+		set_flush_problem(why);
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;
@@ -138,6 +156,8 @@ static void run_traced(enum world world)
 		die("%s: %s", dir, strerror(errno));
 	run_child(world, dir);
 	check_counts(world, dir);
+	if (world == WORLD_COUNT)
+		read_flushes(dir);
 	nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
@@ -167,6 +187,7 @@ static bool no_library(enum world world)
 		if (rows[i].traced_too)
 			set_problem(&results[world][i], "there is no libftr.so");
 	}
+	set_flush_problem("there is no libftr.so");
 	return true;
 }
 

@@ -111,6 +111,19 @@ static struct mapped map_only(const char *dir, const char *pattern)
 	return file;
 }
 
+const char *counts_flushes(const char *dir, uint64_t *asked, uint64_t *done)
+{
+	struct mapped counts = map_only(dir, "*.counts");
+	const struct counts_header *header = at(&counts, 0, 1, sizeof(*header));
+
+	if (header) {
+		*asked = header->flushes_asked;
+		*done = header->flushes_done;
+	}
+	unmap_file(&counts);
+	return header ? NULL : "libftr.so left no data: was it loaded?";
+}
+
 const char *counts_read(const char *dir, const char *function, uint64_t *calls, uint64_t *returned)
 {
 	struct mapped symbols = map_only(dir, "*.symbols"), counts = map_only(dir, "*.counts");

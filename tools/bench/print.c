@@ -77,6 +77,19 @@ static void print_scaling(enum world world, const char *one, const char *two)
 			two, scaling(world, one, two));
 }
 
+static void text_flushes(void)
+{
+	printf("%-8s %-15s ", world_names[WORLD_COUNT], "flushes");
+	if (flushes.problem[0])
+		printf("not measured: %s\n", flushes.problem);
+	else if (!flushes.asked)
+		printf("none to do: instruction caches see what is stored\n");
+	else
+		printf("%ju done of %ju asked for, %.1f %% saved: the code was there already\n",
+			(uintmax_t)flushes.done, (uintmax_t)flushes.asked,
+			100 * (1 - ratio((double)flushes.done, (double)flushes.asked)));
+}
+
 void print_text(const char *machine)
 {
 	printf("# %s\n# CPU %d, %d repetitions of %g s each; times are nanoseconds per call\n",
@@ -89,6 +102,7 @@ void print_text(const char *machine)
 		print_scaling(world, "empty", "empty-2");
 	print_scaling(WORLD_PLAIN, "own-stack", "own-stack-2");
 	print_scaling(WORLD_PLAIN, "free-list", "free-list-2");
+	text_flushes();
 }
 
 static const char *separator = "";
@@ -129,5 +143,13 @@ void print_json(const char *machine)
 	printf(", \"cpu\": %d, \"repetitions\": %d, \"seconds\": %g, \"rows\": [", bench.cpus[0],
 		bench.repetitions, bench.seconds);
 	each_row(json_row);
-	printf("\n]}\n");
+	printf("\n], \"flushes\": {");
+	if (flushes.problem[0]) {
+		printf("\"not_measured\": ");
+		print_string(flushes.problem);
+	} else {
+		printf("\"asked\": %ju, \"done\": %ju", (uintmax_t)flushes.asked,
+			(uintmax_t)flushes.done);
+	}
+	printf("}}\n");
 }

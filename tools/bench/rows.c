@@ -66,6 +66,16 @@ static BENCH_LOOP(loop_clock, BENCH_USE(read_clock())) static BENCH_LOOP(
 			.handlers = HANDLERS_ENTRY | HANDLERS_RETURN},
 		{.name = "entry-vectors", TARGET(empty, 1, 1), .nprobes = 1,
 			.handlers = HANDLERS_ENTRY | HANDLERS_VECTORS},
+		/* as the kernel's below, on the same instructions */
+		{.name = "entry-nop", TARGET(nop, 1, 1), .nprobes = 1, .handlers = HANDLERS_ENTRY},
+		{.name = "entry-push", TARGET(push, 1, 1), .nprobes = 1, .handlers = HANDLERS_ENTRY},
+		{.name = "entry-ret", TARGET(ret, 1, 1), .nprobes = 1, .handlers = HANDLERS_ENTRY},
+		{.name = "both-nop", TARGET(nop, 1, 1), .nprobes = 1,
+			.handlers = HANDLERS_ENTRY | HANDLERS_RETURN},
+		{.name = "both-push", TARGET(push, 1, 1), .nprobes = 1,
+			.handlers = HANDLERS_ENTRY | HANDLERS_RETURN},
+		{.name = "both-ret", TARGET(ret, 1, 1), .nprobes = 1,
+			.handlers = HANDLERS_ENTRY | HANDLERS_RETURN},
 		{.name = "direct", .loop = loop_direct, .calls = 1, .threads = 1},
 		{.name = "list", .loop = loop_handlers, .calls = 1, .threads = 1},
 

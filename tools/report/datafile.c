@@ -306,6 +306,8 @@ static void datafile_swap_counts_header(struct counts_header *h)
 	SWAP(h->lost_threads);
 	SWAP(h->lost_processes);
 	SWAP(h->lost_functions);
+	SWAP(h->flushes_asked);
+	SWAP(h->flushes_done);
 	SWAP(h->nblocks);
 	SWAP(h->block_size);
 	SWAP(h->max_ids);

@@ -167,5 +167,8 @@ void json_print(FILE *to, const struct model *model, const struct output_options
 	json_key_number(to, "threads", model->lost_threads);
 	json_key_number(to, "processes", model->lost_processes);
 	json_key_number(to, "functions", model->lost_functions);
+	fputs("},\n\"flushes\":{\"asked\":", to);
+	fprintf(to, "%" PRIu64, model->flushes_asked);
+	json_key_number(to, "done", model->flushes_done);
 	fputs("}}\n", to);
 }

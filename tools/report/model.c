@@ -568,6 +568,8 @@ static void model_read_process(struct model *model, struct funcset *merged, size
 	model->lost_threads = model_add(model->lost_threads, process->header.lost_threads);
 	model->lost_processes = model_add(model->lost_processes, process->header.lost_processes);
 	model->lost_functions = model_add(model->lost_functions, process->header.lost_functions);
+	model->flushes_asked = model_add(model->flushes_asked, process->header.flushes_asked);
+	model->flushes_done = model_add(model->flushes_done, process->header.flushes_done);
 }
 
 /* ---- 3. in which order, and how many ---- */

@@ -94,6 +94,7 @@ struct model {
 	size_t traced, refused;
 	size_t reasons[MODEL_REASONS]; /* of the refused, by enum site_reason */
 	uint64_t lost_calls, lost_threads, lost_processes, lost_functions;
+	uint64_t flushes_asked, flushes_done; /* of instruction caches */
 	bool timed;    /* of at least one process the times are known */
 	bool no_rate;  /* of at least one they are lost, for want of the clock's rate */
 

@@ -302,6 +302,11 @@ static void table_footer(FILE *to, const struct model *model, const struct outpu
 	if (model->lost_functions)
 		fprintf(to, "lost: %" PRIu64 " functions, whose breakpoints went when the program "
 			    "blocked or handled SIGTRAP\n", model->lost_functions);
+	if (model->flushes_asked)
+		fprintf(to,
+			"flushed: %" PRIu64 " of %" PRIu64
+			" detours and patches; the others were in place already\n",
+			model->flushes_done, model->flushes_asked);
 	if (model->no_rate)
 		fputs("some times are left out: the rate of their clock is not known\n", to);
 }
