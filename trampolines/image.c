@@ -339,10 +339,14 @@ static uint64_t image_extent(const struct image *im)
 	return image_up(im->used[IMAGE_TEXT], im->page) + image_up(data, im->page) + im->page;
 }
 
-/* Account for code that is in place, and see that the next detour has room. */
+/* Account for code that is in place, and see that the next detour has room. What a refused detour may
+ * have left behind the code goes: zeros are no instruction. */
 static int image_keep(struct image *im, uint64_t size)
 {
-	im->used[IMAGE_TEXT] = image_up(im->used[IMAGE_TEXT] + size, IMAGE_ALIGN);
+	size_t end = im->used[IMAGE_TEXT] + size;
+
+	im->used[IMAGE_TEXT] = image_up(end, IMAGE_ALIGN);
+	memset(im->parts[IMAGE_TEXT].bytes + end, 0, im->used[IMAGE_TEXT] - end);
 	if (image_extent(im) > im->room)
 		return -ENOSPC;
 	return image_reserve(im, IMAGE_TEXT, im->isa->detour_max) ? 0 : -ENOMEM;

@@ -133,9 +133,11 @@ Test(image, names_that_valgrind_obeys_are_not_taken_over)
 	}
 }
 
+#define TEXT 576 /* offset of the common part, behind the headers */
+
 static uint64_t detour_at(uint64_t base, int index)
 {
-	return base + 576 + 32 + (uint64_t)index * 16;
+	return base + TEXT + 32 + (uint64_t)index * 16;
 }
 
 static char *temporary(char path[64])
@@ -333,6 +335,34 @@ Test(image, stays_as_it_was_when_a_detour_is_refused)
 }
 
 /* Fill the room; what was accepted must still be loadable and fit. */
+/* Zeros are no instruction on any CPU but x86_64. */
+Test(image, is_zero_but_for_what_was_added)
+{
+	static const uint8_t zeros[PAGE];
+	const uint8_t *bytes;
+	struct isa_detour d;
+	struct image im;
+	uint8_t *out;
+	size_t size, end = TEXT + 32;
+
+	cr_assert(image_begin(&im, &tiny, 0x10000, ROOM, PAGE, 0, NULL, 3) == 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		image_next(&im, &out);
+		memset(out, 0xcc, tiny.detour_max); /* refused */
+		d = tiny_detour(out, i);
+		d.size = d.ranges[1].start + 4;
+		d.nranges = 1;
+		cr_assert(image_add(&im, &d, "f", 0) == 0);
+	}
+	image_next(&im, &out);
+	memset(out, 0xcc, tiny.detour_max);
+	cr_assert(image_finish(&im, (const void **)&bytes, &size) == 0);
+	for (int i = 0; i < 3; i++, end += 16)
+		cr_expect(!memcmp(bytes + end + 10, zeros, 6), "behind %d", i);
+	cr_expect(!memcmp(bytes + end, zeros, PAGE - end), "behind the last");
+	image_free(&im);
+}
+
 Test(image, full_is_no_error_for_what_is_in_it)
 {
 	const size_t room = 16 * PAGE;
