@@ -185,6 +185,7 @@ def check_traced(program, build, mode, plain, work):
     os.makedirs(work)
     data = os.path.join(work, "data")
     run = program.run(trace_environment(build, data, mode), os.path.join(work, "run"))
+    beyond = re.search(rb"^ftr: .* traced .*\((\d+) out of reach", run.err, re.M)
     for text in program.header["says"]:
         run.err, n = re.subn(rb"^ftr: .*" + re.escape(text.encode()) + rb".*\n", b"", run.err, flags=re.M)
         if not n:
@@ -195,6 +196,8 @@ def check_traced(program, build, mode, plain, work):
     report = Report(build, data, damaged=bool(program.header["lost"]))
     report.check_counts(program.header["lost"], bool(program.header["letgo"]))
     check_expectations(report, program.header, run.pid, program.machine)
+    if beyond:
+        report.check_reach(int(beyond[1]))
     report.check_end(run, unseen=program.header["end"] == ["unseen"])
     report.check_times(program.header["stacks"])
 

@@ -4,6 +4,8 @@
  *
  * flags: arm64: -O2 far_text_arm64.S
  * needs: arm64
+ * env: FTR_VERBOSE=1
+ * says: out of reach
  * expect: once calls=1
  * expect: far_0 calls=10
  * expect: far_5 calls=10

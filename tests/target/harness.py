@@ -141,6 +141,12 @@ class Report:
             if any(row[field] < 0 for field in COUNTS):
                 raise Fault(f"impossible numbers: {row}")
 
+    def check_reach(self, number):
+        """@number functions are said to be out of reach."""
+        found = sum(row["reason"] == "out-of-reach" for row in self.skipped)
+        if found != number:
+            raise Fault(f"{number} functions are said to be out of reach, the report has {found}")
+
     def check_times(self, several_stacks=False):
         """
         Time is the wall's: that of frames open on several stacks of one thread at the same time

@@ -8,6 +8,8 @@
  * flags: powerpc: -O2 -fno-pie -no-pie
  * needs: powerpc
  * mode: count
+ * env: FTR_VERBOSE=1
+ * says: out of reach
  * expect: f0 calls=2
  * expect: f4000 calls=2
  * maybe: f16384 calls=2

@@ -5,6 +5,8 @@
  * flags: powerpc: -O2
  * needs: powerpc
  * mode: count
+ * env: FTR_VERBOSE=1
+ * says: out of reach
  * expect: f0 calls=2
  * expect: f4000 calls=2
  * skipped: f16384 reason=out-of-reach
