@@ -474,8 +474,8 @@ struct isa {
 
 	/*
 	 * Write what a place inside a function is sent to: code that calls arch_hit_stub, with
-	 * @record for its C function, then does what was displaced and goes back. NULL: the port
-	 * has no such thing. Returns the size, at most HIT_DETOUR_MAX; -ERANGE, -EINVAL as above.
+	 * @record for its C function, then does what was displaced and goes back. Returns the size,
+	 * at most HIT_DETOUR_MAX; -ERANGE, -EINVAL as above.
 	 */
 	int (*emit_hit)(const struct isa_emit *in, uint64_t stub, uint64_t record, uint8_t *out);
 
@@ -608,7 +608,7 @@ struct arch_hit {
 	uint64_t record; /* see isa->emit_hit */
 };
 
-/* The stub; NULL: the port has none. It keeps all registers, vectors included, and calls: */
+/* It keeps all registers, vectors included, and calls: */
 extern void (*const arch_hit_stub)(void);
 void usdt_hit(struct arch_hit *hit, const void *kept); /* tracer/usdt.c */
 

@@ -161,6 +161,11 @@ set_target_properties(probe_constructed PROPERTIES LIBRARY_OUTPUT_DIRECTORY
 target_link_libraries(probe_constructed PRIVATE ftr_warnings)
 set(argument_loader $<TARGET_FILE:probe_constructed>)
 file(GLOB programs CONFIGURE_DEPENDS tests/probe/*.c)
+# The macros of static probes are the same for every CPU: those of this machine do.
+if(CMAKE_CROSSCOMPILING)
+  file(GLOB sdt /usr/include/sys/sdt*.h /usr/include/*/sys/sdt*.h)
+  file(COPY ${sdt} DESTINATION ${PROJECT_BINARY_DIR}/tests/sdt/sys)
+endif()
 foreach(source IN LISTS programs)
   cmake_path(GET source STEM name)
   set(arguments ${argument_${name}})
@@ -173,6 +178,7 @@ foreach(source IN LISTS programs)
     if(name STREQUAL loader) # the library calls it
       set_target_properties(${program} PROPERTIES ENABLE_EXPORTS ON)
     endif()
+    target_include_directories(${program} PRIVATE ${PROJECT_BINARY_DIR}/tests/sdt)
     # Calls as they are written.
     target_compile_options(${program} PRIVATE -O1 -fno-optimize-sibling-calls)
     add_test(NAME probe/${name}/${library} COMMAND ${program} ${arguments})

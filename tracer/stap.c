@@ -346,6 +346,8 @@ static bool ppc_operand(const char **s, struct stap_arg *arg)
 	if (!ppc_register(s, &arg->base))
 		return false;
 	arg->kind = STAP_REGISTER;
+	if (arg->base >= STAP_FLOAT_REGISTER && arg->size == 4)
+		arg->size = 8; /* a float is a double there */
 	if (take(s, ",")) {
 		arg->kind = STAP_MEMORY;
 		if (!arg->base) /* as a base, 0 is no register */

@@ -30,7 +30,7 @@ static int prepare(void)
 	size_t size = sizeof(*w);
 	int err;
 
-	if (!arch_isa->emit_hit || !arch_hit_prepare())
+	if (!arch_hit_prepare())
 		return -ENOSYS;
 	err = probe_prepare();
 	if (err)
@@ -235,7 +235,7 @@ static int fail(int err)
 		{ -EPERM, "static probes: system calls may be forbidden (seccomp), or /proc is" },
 		{ -ERANGE, "there is no free memory near enough to the static probes" },
 		{ -EBUSY, "a thread does not leave the code at a static probe" },
-		{ -ENOSYS, "static probes cannot be attached to on this CPU" },
+		{ -ENOSYS, "static probes cannot be attached to on this processor" },
 		{ -EINVAL, "no handler, or no such attachment" },
 	};
 	const char *why = "no memory for static probes";

@@ -278,7 +278,9 @@ static int make_detour(struct usdt_place *place, const struct plan *plan, uint64
 	if (!bytes || memcmp(bytes, place->probe.address, covered))
 		return -ENOTSUP;
 	size = arch_isa->emit_hit(&in, (uint64_t)arch_hit_stub, (uint64_t)place, out);
-	if (size >= 0 && arch_isa->patch(&in, patches) != 1)
+	if (size < 0)
+		return size == -EINVAL ? -ENOTSUP : size;
+	if (arch_isa->patch(&in, patches) != 1)
 		return -ERANGE;
 	place->detour = at;
 	place->patch = patches[0];

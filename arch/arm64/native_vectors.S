@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Vector and floating-point state around a C function. See native_call.c. */
 
+#include "vectors.h"
+
 /* Offsets in struct ftr_call. */
 #define CALL_VECTORS 248
 #define CALL_APART   257
@@ -23,11 +25,6 @@
 	.size \name, . - \name
 	.endm
 
-	.macro flag_sve reg /* x\reg */
-	adrp x\reg, a64_has_sve
-	ldr w\reg, [x\reg, :lo12:a64_has_sve]
-	.endm
-
 /* void arch_call_vectors(void (*function)(struct ftr_call *), struct ftr_call *call) */
 	function arch_call_vectors
 	stp x29, x30, [sp, #-48]!
@@ -43,47 +40,15 @@
 	stp x10, x11, [sp, #32]
 	mov x9, x0
 	mov x19, x1
-	flag_sve 10
-	cbz w10, 1f
-	addvl sp, sp, #-32
-	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
-	str z\n, [sp, #\n, mul vl]
-	.endr
-	mov x11, sp
-	addvl sp, sp, #-4
-	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
-	str p\n, [sp, #\n, mul vl]
-	.endr
-	rdffr p0.b
-	str p0, [sp, #16, mul vl]
-	b 2f
-1:	sub sp, sp, #512
-	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
-	str q\n, [sp, #16 * \n]
-	.endr
-	mov x11, sp
-2:	str x11, [x19, #CALL_VECTORS]
+	put_vectors_aside
+	str x11, [x19, #CALL_VECTORS]
 	mov w10, #1
 	strb w10, [x19, #CALL_APART]
 	mov x0, x19
 	blr x9
 	strb wzr, [x19, #CALL_APART]
-	flag_sve 10
-	cbz w10, 3f
-	ldr p0, [sp, #16, mul vl]
-	wrffr p0.b
-	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
-	ldr p\n, [sp, #\n, mul vl]
-	.endr
-	addvl sp, sp, #4
-	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
-	ldr z\n, [sp, #\n, mul vl]
-	.endr
-	b 4f
-3:	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
-	ldr q\n, [sp, #16 * \n]
-	.endr
-4:	mov sp, x29
+	take_vectors_back
+	mov sp, x29
 	.cfi_def_cfa_register sp
 	ldp x10, x11, [sp, #32]
 	msr fpcr, x10
@@ -131,12 +96,4 @@
 	ret
 	end a64_load_vectors
 
-	.section .note.GNU-stack, "", @progbits
-
-#ifdef __ARM_FEATURE_BTI_DEFAULT
-	.section .note.gnu.property, "a", @note
-	.balign 8
-	.long 4, 16, 5
-	.asciz "GNU"
-	.long 0xc0000000, 4, 3, 0 /* BTI, PAC */
-#endif
+	file_notes

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Vector and floating-point state around a C function. See native_call.c. */
 
+#include "vectors.h"
+
 /* Offsets in struct ftr_call. */
 #define CALL_VECTORS 248
 #define CALL_APART   257
@@ -29,16 +31,6 @@
 	.size \name, . - \name
 	.endm
 
-	/* \op of all registers from r9 on */
-	.macro each vsx, vmx
-	.irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
-	li 10, 16 * \n
-	\vsx \n, 9, 10
-	li 10, 512 + 16 * \n
-	\vmx \n, 9, 10
-	.endr
-	.endm
-
 /* void arch_call_vectors(void (*function)(struct ftr_call *), struct ftr_call *call) */
 	function arch_call_vectors
 	mflr 0
@@ -52,11 +44,7 @@
 	mr 12, 3
 	addi 9, 1, SAVED
 	each stxvd2x, stvx
-	mffs 0
-	stfd 0, FPSCR(1)
-	mfvscr 0
-	li 10, VSCR
-	stvx 0, 1, 10
+	put_control_aside FPSCR, VSCR
 	std 9, CALL_VECTORS(31)
 	li 10, 1
 	stb 10, CALL_APART(31)
@@ -68,11 +56,7 @@
 	li 10, 0
 	stb 10, CALL_APART(31)
 	addi 9, 1, SAVED
-	lfd 0, FPSCR(1)
-	mtfsf 255, 0, 1, 0
-	li 10, VSCR
-	lvx 0, 1, 10
-	mtvscr 0
+	take_control_back FPSCR, VSCR
 	each lxvd2x, lvx
 	addi 1, 1, SIZE
 	.cfi_def_cfa_offset 0

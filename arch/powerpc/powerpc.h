@@ -44,6 +44,9 @@ uint32_t ppc_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	struct isa_common *common, struct isa_range *ranges);
 int ppc_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour);
 int ppc_patch(const struct isa_emit *in, struct isa_patch patches[2]);
+/* hit.c */
+size_t ppc_nop(const uint8_t *code, size_t room);
+int ppc_emit_hit(const struct isa_emit *in, uint64_t stub, uint64_t record, uint8_t *out);
 /* abi.c */
 struct isa_place ppc_argument(const char *types, unsigned n);
 struct isa_place ppc_result(char type);

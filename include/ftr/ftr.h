@@ -287,7 +287,7 @@ typedef void ftr_usdt_handler(struct ftr_usdt_hit *hit, void *data);
  * -EINVAL: bad arguments; -ENOENT: there is no such probe; -ENOTSUP: one of them cannot be patched
  * without harm (it would need a breakpoint, and a thread blocks SIGTRAP, or the program handles it, or
  * it is in libc; or the patch of a function's entry covers it); -ERANGE: no free memory near enough;
- * -EBUSY, -EPERM, -ENOMEM as ftr_attach(); -ENOSYS: not on this CPU.
+ * -EBUSY, -EPERM, -ENOMEM as ftr_attach(); -ENOSYS: not on this processor (x86_64 without XSAVE).
  */
 FTR_API int ftr_usdt_attach(const char *provider, const char *name, const char *module,
 	ftr_usdt_handler *handler, void *data, struct ftr_usdt **usdt);

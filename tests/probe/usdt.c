@@ -11,12 +11,14 @@ int main(void)
 	return 77;
 }
 #else
-#include "note.h"
+#include "usdt_asm.h"
+#include <execinfo.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/sdt.h>
 #include <sys/syscall.h>
@@ -57,18 +59,6 @@ __attribute__((noinline)) static int first(int x)
 	STAP_PROBE1(ftrtest_first, first, x);
 	return x + 1;
 }
-
-/* A nop of five bytes, and arguments of odd sizes. */
-int wide(int x);
-__asm__(".text\n.type wide, @function\nwide:\n\tmov $1, %eax\n\tmov %edi, %eax\n"
-	"990:\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tadd $1, %eax\n\tret\n.size wide, . - wide\n"
-	NOTE("ftrtest", "wide", "-4@%edi 1@%dil -1@%dil 4@$-1 8f@%xmm0 3@%eax 8@8(%rax)"));
-
-/* Floating-point arguments; the third is a float in memory. */
-int floats(double d, float f, const float *memory);
-__asm__(".text\n.type floats, @function\nfloats:\n\tmov $1, %eax\n"
-	"990:\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tadd $1, %eax\n\tret\n.size floats, . - floats\n"
-	NOTE("ftrtest_floats", "floats", "8f@%xmm0 -4f@%xmm1 4f@(%rdi) 8f@%xmm17 4@%eax 2f@%xmm0 8f@8(%rax)"));
 
 struct seen {
 	unsigned hits;
@@ -126,7 +116,7 @@ static void arguments(void)
 	CHECK_INT(ftr_usdt_detach(u), -EINVAL);
 }
 
-static void a_nop_of_five_bytes(void)
+static void a_wide_nop(void)
 {
 	struct seen seen = { 0 };
 	uint8_t before[16];
@@ -277,42 +267,11 @@ static void errors(void)
 
 /* ---- registers ---- */
 
-/*
- * Calls kept_inner with all registers filled, and compares them afterwards: the probe is in the
- * middle of it, the red zone in use. Returns 0 when all are the same.
- */
-int keeps_all(void);
-__asm__(".text\n.type keeps_all, @function\nkeeps_all:\n"
-	"\tpush %rbx\n\tpush %rbp\n\tpush %r12\n\tpush %r13\n\tpush %r14\n\tpush %r15\n"
-	"\tmov $0x0101, %eax\n\tmov %rax, %rbx\n\tmov %rax, %rcx\n\tmov %rax, %rdx\n"
-	"\tmov %rax, %rsi\n\tmov %rax, %rdi\n\tmov %rax, %rbp\n\tmov %rax, %r8\n\tmov %rax, %r9\n"
-	"\tmov %rax, %r10\n\tmov %rax, %r11\n\tmov %rax, %r12\n\tmov %rax, %r13\n\tmov %rax, %r14\n"
-	"\tmov %rax, %r15\n"
-	"\tmovq %rax, %xmm0\n\tmovq %rax, %xmm7\n\tmovq %rax, %xmm15\n\tfld1\n"
-	"\tmov %rax, -8(%rsp)\n\tmov %rax, -128(%rsp)\n"
-	"\tstc\n"
-	"990:\tnop\n\tlea 0(%rax), %rax\n\tlea 0(%rbx), %rbx\n"
-	"\tjnc 1f\n\tcmp %rax, -8(%rsp)\n\tjne 1f\n\tcmp %rax, -128(%rsp)\n\tjne 1f\n"
-	"\tcmp $0x0101, %rax\n\tjne 1f\n\tcmp %rax, %rbx\n\tjne 1f\n\tcmp %rax, %rcx\n\tjne 1f\n"
-	"\tcmp %rax, %rdx\n\tjne 1f\n\tcmp %rax, %rsi\n\tjne 1f\n\tcmp %rax, %rdi\n\tjne 1f\n"
-	"\tcmp %rax, %rbp\n\tjne 1f\n\tcmp %rax, %r8\n\tjne 1f\n\tcmp %rax, %r9\n\tjne 1f\n"
-	"\tcmp %rax, %r10\n\tjne 1f\n\tcmp %rax, %r11\n\tjne 1f\n\tcmp %rax, %r12\n\tjne 1f\n"
-	"\tcmp %rax, %r13\n\tjne 1f\n\tcmp %rax, %r14\n\tjne 1f\n\tcmp %rax, %r15\n\tjne 1f\n"
-	"\tmovq %xmm0, %rcx\n\tcmp %rax, %rcx\n\tjne 1f\n\tmovq %xmm7, %rcx\n\tcmp %rax, %rcx\n"
-	"\tjne 1f\n\tmovq %xmm15, %rcx\n\tcmp %rax, %rcx\n\tjne 1f\n"
-	"\tsub $16, %rsp\n\tfistpl (%rsp)\n\tmov (%rsp), %ecx\n\tadd $16, %rsp\n\tcmp $1, %ecx\n"
-	"\tjne 1f\n\txor %eax, %eax\n\tjmp 2f\n1:\tmov $1, %eax\n2:\tpop %r15\n\tpop %r14\n"
-	"\tpop %r13\n\tpop %r12\n\tpop %rbp\n\tpop %rbx\n\tret\n.size keeps_all, . - keeps_all\n"
-	NOTE("ftrtest", "kept", "8@%rbx"));
-
 static void spoil(struct ftr_usdt_hit *hit, void *data)
 {
 	(void)hit;
 	++*(unsigned *)data;
-	__asm__ volatile("xorps %%xmm0, %%xmm0\n\txorps %%xmm7, %%xmm7\n\txorps %%xmm15, %%xmm15\n\t"
-			 "fninit\n\tclc\n\tmovl $1, %%r8d\n\tmovl $2, %%r9d\n\tmovl $3, %%r10d\n\t"
-			 "movl $4, %%r11d"
-			 : : : "xmm0", "xmm7", "xmm15", "r8", "r9", "r10", "r11", "cc");
+	spoil_registers();
 }
 
 static void registers(void)
@@ -325,6 +284,62 @@ static void registers(void)
 	CHECK_INT(keeps_all(), 0);
 	CHECK_INT(hits, 1);
 	CHECK_INT(ftr_usdt_detach(u), 0);
+#if defined(__aarch64__)
+	if (getauxval(AT_HWCAP) & HWCAP_SVE) {
+		CHECK_INT(keeps_sve(), 0);
+		CHECK_INT(ftr_usdt_attach("ftrtest_sve", NULL, NULL, spoil, &hits, &u), 1);
+		CHECK_INT(keeps_sve(), 0);
+		CHECK_INT(hits, 2);
+		CHECK_INT(ftr_usdt_detach(u), 0);
+	}
+#endif
+}
+
+/* ---- unwinding ---- */
+
+struct stack {
+	void *addresses[32];
+	int n;
+	int at_probe; /* index of the probe's address; n: it is not there */
+};
+
+static void look_back(struct ftr_usdt_hit *hit, void *data)
+{
+	struct stack *s = data;
+
+	s->n = backtrace(s->addresses, 32);
+	s->at_probe = 0;
+	while (s->at_probe < s->n && s->addresses[s->at_probe] != ftr_usdt_probe(hit)->address)
+		s->at_probe++;
+}
+
+__attribute__((noinline, noclone)) static int calls_plain(long *b)
+{
+	volatile long room[4] = { *b, *b, *b, *b }; /* see plain() */
+
+	(void)room;
+	return plain(1, b) + (int)*b;
+}
+
+static bool is_in_caller(const void *address)
+{
+	return (uintptr_t)address - (uintptr_t)calls_plain < 256;
+}
+
+/* Unwinders see the program at the probe, and its callers. */
+static void call_stacks(void)
+{
+	struct stack stack = { .n = 0 };
+	struct ftr_usdt *u;
+	long b = 5;
+
+	backtrace(stack.addresses, 32); /* loads what it needs */
+	CHECK_INT(ftr_usdt_attach("ftrtest", "plain", NULL, look_back, &stack, &u), 1);
+	CHECK_INT(calls_plain(&b), 11);
+	CHECK_INT(ftr_usdt_detach(u), 0);
+	while (stack.at_probe < stack.n && !is_in_caller(stack.addresses[stack.at_probe]))
+		stack.at_probe++; /* a traced function's return point comes in between */
+	CHECK(stack.at_probe < stack.n, "%d addresses", stack.n);
 }
 
 /* ---- threads and children ---- */
@@ -433,7 +448,7 @@ static void hits_make_no_system_call(void)
 int main(void)
 {
 	arguments();
-	a_nop_of_five_bytes();
+	a_wide_nop();
 	floating_point_arguments();
 	a_probe_that_is_jumped_to();
 	a_probe_at_a_functions_start();
@@ -442,6 +457,7 @@ int main(void)
 	a_handler_does_not_see_itself();
 	errors();
 	registers();
+	call_stacks();
 	attached_while_threads_run();
 	a_forked_child_has_them();
 	if (!is_emulated()) /* no seccomp there */

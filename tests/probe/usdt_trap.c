@@ -596,7 +596,7 @@ static void masked_at_full_speed(const void *unused)
 	atomic_store(&stop, false);
 	for (int i = 0; i < 4; i++)
 		CHECK_INT(pthread_create(&threads[i], NULL, i ? masker : runner, NULL), 0);
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 20; i++) {
 		struct seen seen = { 0 };
 		struct ftr_usdt *u;
 		int got = ftr_usdt_attach("ftrtrap", "jumped", NULL, note, &seen, &u);

@@ -57,6 +57,10 @@ static const struct row rows[] = {
 	{ EM_AARCH64, "4@[x1, #-4]", 4, STAP_MEMORY, 1, NONE, 1, 0, -4 },
 	{ EM_AARCH64, "4@[x1,x2]", 4, STAP_MEMORY, 1, 2, 1, 0, 0 },
 	{ EM_AARCH64, "8@[x1, x2, lsl 3]", 8, STAP_MEMORY, 1, 2, 8, 0, 0 },
+	{ EM_AARCH64, "-4@[sp, 12]", -4, STAP_MEMORY, 31, NONE, 1, 0, 12 },
+	{ EM_AARCH64, "1@w2", 1, STAP_REGISTER, 2, NONE, 1, 0, 0 },
+	{ EM_AARCH64, "-8@100000", -8, STAP_CONSTANT, NONE, NONE, 1, 0, 100000 },
+	{ EM_AARCH64, "4f@s3", 4, STAP_REGISTER, FLOAT + 3, NONE, 1, 0, 0 },
 	{ EM_PPC64, "8@3", 8, STAP_REGISTER, 3, NONE, 1, 0, 0 },
 	{ EM_PPC64, "-4@%r31", -4, STAP_REGISTER, 31, NONE, 1, 0, 0 },
 	{ EM_PPC64, "4@i5", 4, STAP_CONSTANT, NONE, NONE, 1, 0, 5 },
@@ -65,6 +69,12 @@ static const struct row rows[] = {
 	{ EM_PPC64, "8@-8(31)", 8, STAP_MEMORY, 31, NONE, 1, 0, -8 },
 	{ EM_PPC64, "8@9,10", 8, STAP_MEMORY, 9, 10, 1, 0, 0 },
 	{ EM_PPC64, "8@0,10", 8, STAP_MEMORY, NONE, 10, 1, 0, 0 },
+	{ EM_PPC64, "4@9", 4, STAP_REGISTER, 9, NONE, 1, 0, 0 },
+	{ EM_PPC64, "8@%r9", 8, STAP_REGISTER, 9, NONE, 1, 0, 0 },
+	{ EM_PPC64, "-4@112(1)", -4, STAP_MEMORY, 1, NONE, 1, 0, 112 },
+	{ EM_PPC64, "-8@i100000", -8, STAP_CONSTANT, NONE, NONE, 1, 0, 100000 },
+	{ EM_PPC64, "8f@f2", 8, STAP_REGISTER, FLOAT + 2, NONE, 1, 0, 0 },
+	{ EM_PPC64, "4f@%f2", 8, STAP_REGISTER, FLOAT + 2, NONE, 1, 0, 0 }, /* a double there */
 	/* not understood */
 	{ EM_X86_64, "3@%eax", 0, STAP_UNKNOWN },
 	{ EM_X86_64, "8@", 0, STAP_UNKNOWN },
@@ -82,7 +92,9 @@ static const struct row rows[] = {
 	{ EM_AARCH64, "8@[x0, :lo12:s]", 0, STAP_UNKNOWN },
 	{ EM_AARCH64, "8@[x0, x1, lsl 9]", 0, STAP_UNKNOWN },
 	{ EM_AARCH64, "8@[x0, 8", 0, STAP_UNKNOWN },
+	{ EM_AARCH64, "4f@s32", 0, STAP_UNKNOWN },
 	{ EM_PPC64, "8@32", 0, STAP_UNKNOWN },
+	{ EM_PPC64, "8f@f32", 0, STAP_UNKNOWN },
 	{ EM_PPC64, "8@i", 0, STAP_UNKNOWN },
 	{ EM_386, "4@%eax", 0, STAP_UNKNOWN },
 };
