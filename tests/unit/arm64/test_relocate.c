@@ -186,6 +186,8 @@ static const uint32_t plain[] = {
 static const enum insn_kind kinds[] = { INSN_OTHER, INSN_B, INSN_BL, INSN_B_COND, INSN_CBZ, INSN_TBZ,
 	INSN_BR, INSN_BLR, INSN_RET, INSN_ADR, INSN_ADRP, INSN_LDR, INSN_LDR_SIMD, INSN_PRFM };
 
+static unsigned nplain; /* each has its turn */
+
 static uint32_t make(enum insn_kind kind)
 {
 	switch (kind) {
@@ -217,7 +219,7 @@ static uint32_t make(enum insn_kind kind)
 	case INSN_PRFM:
 		return 0xd8000000u | literal() | bits(0, 5);
 	default:
-		return plain[random64() % (sizeof(plain) / sizeof(plain[0]))];
+		return plain[nplain++ % (sizeof(plain) / sizeof(plain[0]))];
 	}
 }
 
@@ -235,7 +237,7 @@ static void randomize(struct state *s, enum insn_kind kind, uint32_t insn)
 	s->sp = STACK;
 	s->pstate &= 0xf0000000;
 	s->fpsr &= 0x0800009f;
-	s->fpcr = 0;
+	s->fpcr &= 0x00c00000; /* the rounding mode */
 	if (kind == INSN_BR || kind == INSN_BLR || kind == INSN_RET)
 		s->regs[insn_rn(insn)] = HOME + random64() % 0x1000 * 4;
 }

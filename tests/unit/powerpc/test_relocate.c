@@ -36,6 +36,7 @@ struct state {
 	uint64_t regs[32], pc, ctr, lr, xer, cr;
 	uint64_t fp[33]; /* and FPSCR */
 	__uint128_t vector[32];
+	uint64_t vrsave;
 	uint64_t vsx[32]; /* the other halves of those that fp has one half of */
 };
 
@@ -53,6 +54,7 @@ static void move_vectors(mcontext_t *mc, struct state *s, bool put)
 
 	memcpy(put ? (void *)mc->fp_regs : s->fp, put ? (void *)s->fp : mc->fp_regs, sizeof(s->fp));
 	memcpy(put ? v : (uint8_t *)s->vector, put ? (uint8_t *)s->vector : v, sizeof(s->vector));
+	memcpy(put ? v + 33 * 16 : (uint8_t *)&s->vrsave, put ? (uint8_t *)&s->vrsave : v + 33 * 16, 4);
 	memcpy(put ? vsx : (uint8_t *)s->vsx, put ? (uint8_t *)s->vsx : vsx, sizeof(s->vsx));
 }
 
@@ -166,6 +168,9 @@ static const uint32_t plain[] = {
 	0x7d8ff120, /* mtcr r12 */
 	0x7c6903a6, /* mtctr r3 */
 	0x7c6102a6, /* mfxer r3 */
+	0x7c6042a6, /* mfvrsave r3 */
+	0x7c8043a6, /* mtvrsave r4 */
+	0xfc60048e, /* mffs f3 */
 	0x4c423202, /* crand 2,2,6 */
 	0x7c8a189e, /* iseleq r4,r10,r3 */
 	0x7f8105a5, /* hashst r0,-32(r1) */
@@ -216,6 +221,8 @@ static uint32_t any(void)
 	return r << 21;
 }
 
+static unsigned nplain; /* each has its turn */
+
 static size_t make(enum kind kind, uint32_t insn[2])
 {
 	static const uint32_t loads[][2] = { { 0x04100000, 0xe4000000 }, /* pld */
@@ -256,7 +263,7 @@ static size_t make(enum kind kind, uint32_t insn[2])
 		insn[1] = words[1] | any() | (uint32_t)(distance & 0xffff);
 		return 2;
 	default:
-		insn[0] = plain[random64() % (sizeof(plain) / sizeof(plain[0]))];
+		insn[0] = plain[nplain++ % (sizeof(plain) / sizeof(plain[0]))];
 		return 1;
 	}
 }
@@ -276,7 +283,8 @@ static void randomize(struct state *s, enum kind kind)
 	s->lr = HOME + random64() % 0x1000 * 4;
 	s->xer &= 0xe0000000;
 	s->cr &= 0xffffffff;
-	s->fp[32] = 0;
+	s->vrsave &= 0xffffffff;
+	s->fp[32] &= 3; /* the rounding mode */
 }
 
 static void fill_data(uint64_t seed)
@@ -295,6 +303,7 @@ static void check_same(const uint32_t *insn, const struct state *want, const str
 	cr_assert_eq(got->ctr, want->ctr, "%08x: CTR is %lx, not %lx", insn[0], got->ctr, want->ctr);
 	cr_assert_eq(got->xer, want->xer, "%08x: XER", insn[0]);
 	cr_assert_eq(got->cr, want->cr, "%08x: CR", insn[0]);
+	cr_assert_eq(got->vrsave, want->vrsave, "%08x: VRSAVE", insn[0]);
 	cr_assert(!memcmp(got->fp, want->fp, sizeof(got->fp)), "%08x: FPRs", insn[0]);
 	cr_assert(!memcmp(got->vector, want->vector, sizeof(got->vector)), "%08x: vectors", insn[0]);
 	cr_assert(!memcmp(got->vsx, want->vsx, sizeof(got->vsx)), "%08x: vectors", insn[0]);
