@@ -281,6 +281,13 @@ size_t str_print(char *buf, size_t size, const char *format, ...)
 	return n;
 }
 
+static bool sealed;
+
+void arena_seal(void)
+{
+	__atomic_store_n(&sealed, true, __ATOMIC_RELAXED);
+}
+
 void *arena_alloc(struct arena *arena, size_t size)
 {
 	void *block;
@@ -292,6 +299,8 @@ void *arena_alloc(struct arena *arena, size_t size)
 		size_t want = size + 32 > ARENA_CHUNK ? size + 32 : ARENA_CHUNK;
 		struct arena_chunk *chunk;
 
+		if (__atomic_load_n(&sealed, __ATOMIC_RELAXED))
+			return NULL;
 		want = (want + 0xffff) & ~(size_t)0xffff;
 		chunk = sys_mmap(NULL, want, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

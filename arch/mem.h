@@ -53,6 +53,7 @@ struct arena {
 
 void *arena_alloc(struct arena *arena, size_t size); /* NULL when memory is out */
 char *arena_str(struct arena *arena, const char *s, size_t len); /* a terminated copy */
+void arena_seal(void); /* system calls may be forbidden from now on: no arena grows any more */
 void arena_free(struct arena *arena); /* unmaps all; the arena may be used again */
 
 /* Sort @n items of @size bytes (heapsort: no recursion, no allocation). */

@@ -11,7 +11,7 @@
 void describe_begin(struct describer *describer)
 {
 	*describer = (struct describer){ 0 };
-	if (maps_read(&describer->maps, "/proc/self/maps", &describer->arena))
+	if (shadow_hooks.sealed || maps_read(&describer->maps, "/proc/self/maps", &describer->arena))
 		describer->maps.count = 0;
 }
 

@@ -15,6 +15,7 @@ struct describer {
 	struct symbols symbols;
 };
 
+/* Where system calls may be forbidden addresses have no names. */
 void describe_begin(struct describer *describer);
 void describe_end(struct describer *describer);
 

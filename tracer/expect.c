@@ -23,21 +23,21 @@ struct lists {
 static struct {
 	uint32_t *lock;
 	struct lists lists;
+	uint32_t refused; /* what should have been made where system calls may be forbidden */
 } all;
 
-/* A handler may have interrupted who holds the lock; memory and files take system calls. */
-static bool is_allowed(void)
-{
-	return !hook_in_handler() && !shadow_hooks.sealed;
-}
-
+/* -EPERM: a handler may have interrupted who holds the lock; or system calls may be forbidden, and
+ * nothing was made before. */
 static int enter(void)
 {
+	bool sealed = shadow_hooks.sealed;
 	uint32_t *none = NULL, *lock;
 
-	if (!is_allowed())
+	if (hook_in_handler())
 		return -EPERM;
 	if (!__atomic_load_n(&all.lock, __ATOMIC_ACQUIRE)) {
+		if (sealed)
+			return -EPERM;
 		lock = wiped_alloc(sizeof(*lock));
 		if (!lock)
 			return -ENOMEM;
@@ -46,7 +46,8 @@ static int enter(void)
 			wiped_free(lock, sizeof(*lock));
 	}
 	while (__atomic_exchange_n(all.lock, 1, __ATOMIC_ACQUIRE))
-		sys_call(SYS_sched_yield);
+		if (!sealed)
+			sys_call(SYS_sched_yield);
 	if (!all.lists.last) {
 		all.lists.last = &all.lists.first;
 		all.lists.last_order = &all.lists.orders;
@@ -61,6 +62,14 @@ static int leave(int result)
 }
 
 /* ---- making them ---- */
+
+/* What takes system calls cannot be done; ftr_verify() will say so. */
+static bool is_refused(void)
+{
+	if (shadow_hooks.sealed)
+		__atomic_fetch_add(&all.refused, 1, __ATOMIC_RELAXED);
+	return shadow_hooks.sealed;
+}
 
 static const char *copy(struct arena *arena, const char *text)
 {
@@ -153,12 +162,15 @@ static struct ftr_expect *make(const char *file, int line, const struct ftr_prob
 	return expect;
 }
 
+/* Where no system calls may be made, a handler that has begun is not waited for: the memory stays. */
 static void end(struct ftr_expect *expect)
 {
 	struct arena arena = expect->arena;
 
 	if (expect->probe)
 		ftr_detach(expect->probe);
+	if (shadow_hooks.sealed)
+		return;
 	wiped_free(expect->state, sizeof(*expect->state));
 	arena_free(&arena);
 }
@@ -168,7 +180,7 @@ EXPORTED struct ftr_expect *ftr_expect_spec_at(const char *file, int line,
 {
 	struct ftr_expect *expect;
 
-	if (!spec || !is_allowed())
+	if (!spec || hook_in_handler() || is_refused())
 		return NULL;
 	ftr_call_stack_prepare();
 	expect = make(file, line, spec, size, signature);
@@ -324,6 +336,8 @@ EXPORTED int ftr_expect_double(struct ftr_expect *expect, enum ftr_how how, unsi
 
 EXPORTED int ftr_expect_thread(struct ftr_expect *expect, enum ftr_how how, int thread)
 {
+	if (!thread && shadow_hooks.sealed)
+		return -EPERM;
 	return add(expect, (struct expect_condition){ .kind = KIND_THREAD, .how = how,
 		.value = (uint64_t)(thread ? thread : sys_gettid()) });
 }
@@ -381,7 +395,7 @@ static int make_order(const char *file, int line, bool strict, struct ftr_expect
 EXPORTED int ftr_expect_order_at(const char *file, int line, unsigned flags,
 	struct ftr_expect *const *steps, size_t n)
 {
-	int err = enter();
+	int err = !hook_in_handler() && is_refused() ? -EPERM : enter();
 	bool good = n && n <= EXPECT_STEPS && !(flags & ~(unsigned)FTR_STRICT);
 
 	if (err)
@@ -401,16 +415,21 @@ EXPORTED uint64_t ftr_expect_seen(const struct ftr_expect *expect)
 
 /* ---- the end ---- */
 
-/* Take all there is: from here on it is the caller's alone. 0 or -errno. */
+/* Take all there is: from here on it is the caller's alone. 0; -EPERM: not in handlers. */
 static int take(struct lists *taken)
 {
 	int err = enter();
 
-	if (err)
+	*taken = (struct lists){ 0 };
+	if (!err) {
+		*taken = all.lists;
+		all.lists = (struct lists){ 0 };
+		leave(0);
+	} else if (hook_in_handler() || !shadow_hooks.sealed) {
 		return err;
-	*taken = all.lists;
-	all.lists = (struct lists){ 0 };
-	return leave(0);
+	}
+	taken->lost += __atomic_exchange_n(&all.refused, 0, __ATOMIC_RELAXED);
+	return 0;
 }
 
 static void tell_all(const struct lists *lists, struct expect_messages *messages)
@@ -436,6 +455,8 @@ static void end_all(struct lists *lists)
 		next = e->next;
 		end(e);
 	}
+	if (shadow_hooks.sealed)
+		return;
 	for (struct expect_order *o = lists->orders; o; o = o->next)
 		wiped_free(o->progress, sizeof(*o->progress));
 	arena_free(&lists->arena);
@@ -448,21 +469,47 @@ static void print(const char *message, void *data)
 	sys_write_all(2, "\n", 1);
 }
 
+/* For messages where no memory may be mapped. Failures beyond are counted only; so are those that a
+ * second thread verifies meanwhile. */
+static _Alignas(16) uint8_t reserve[1u << 18];
+static uint32_t reserve_used;
+
+static bool take_reserve(struct arena *arena)
+{
+	if (!shadow_hooks.sealed || __atomic_exchange_n(&reserve_used, 1, __ATOMIC_ACQUIRE))
+		return false;
+	memset(reserve, 0, sizeof(reserve));
+	*arena = (struct arena){ .next = reserve, .end = reserve + sizeof(reserve) };
+	return true;
+}
+
+static void report_all(const struct expect_messages *messages, ftr_report *report, void *data)
+{
+	if (!report && shadow_hooks.sealed)
+		return;
+	for (const struct expect_message *m = messages->first; m; m = m->next)
+		(report ? report : print)(m->text, data);
+}
+
 EXPORTED int ftr_verify(ftr_report *report, void *data)
 {
 	struct arena arena = { 0 };
 	struct expect_messages messages = { .arena = &arena, .last = &messages.first };
 	struct lists lists;
+	bool reserved;
 	int err = take(&lists);
 
 	if (err)
 		return err;
+	reserved = take_reserve(&arena);
 	tell_all(&lists, &messages);
 	end_all(&lists);
 	/* Nothing is held now: @report may do what it likes. */
-	for (const struct expect_message *m = messages.first; m; m = m->next)
-		(report ? report : print)(m->text, data);
-	arena_free(&arena);
+	report_all(&messages, report, data);
+	if (reserved)
+		__atomic_store_n(&reserve_used, 0, __ATOMIC_RELEASE);
+	else
+		arena_free(&arena);
 	return messages.count;
 }
 

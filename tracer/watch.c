@@ -47,6 +47,7 @@ static void seccomp_set(bool strict)
 	shadow_seal();
 	if (!before) /* no new ones from here on; and the filter is not in force yet */
 		breakpoints_go();
+	arena_seal();
 	if (strict)
 		shadow_stop_clock();
 }

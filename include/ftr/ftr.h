@@ -358,9 +358,13 @@ FTR_API int ftr_describe(const void *address, char *text, size_t size);
  * parameter that the signature does not have) is itself a failure that ftr_verify() reports, and
  * all functions accept a null expectation. They return 0 or -errno nevertheless.
  *
- * They are made, changed and verified outside of handlers, and while system calls are allowed (else
- * -EPERM); the calls may go on in any thread. A forked child has its parent's expectations and has
- * seen no calls.
+ * They are made, changed and verified outside of handlers (else -EPERM); the calls may go on in any
+ * thread. A forked child has its parent's expectations and has seen no calls.
+ *
+ * Once the program may forbid system calls (seccomp), expectations go on without any. They can be changed
+ * as long as their memory has room (else -ENOMEM, or -EINVAL for a mistake that is not told), and
+ * verified. New ones, and orders, cannot be made: that patches code and maps memory; ftr_verify() counts
+ * them as failures.
  */
 struct ftr_expect;
 
@@ -461,13 +465,17 @@ FTR_API uint64_t ftr_expect_seen(const struct ftr_expect *expect);
 /*
  * Check all expectations, tell what is not as expected, and end them: their functions are as they
  * were. Each failure is one @message, of several lines, without a newline at its end, valid until
- * @report returns; without @report it is written to standard error. Returns the number of failures,
- * or -EPERM.
+ * @report returns; without @report it is written to standard error. Returns the number of failures;
+ * -EPERM: called from a handler.
+ *
+ * Where system calls may be forbidden (seccomp) nothing is written without @report, call stacks have
+ * addresses and no names, the functions stay patched, and after 256 KiB of messages further failures are
+ * counted, not told.
  */
 typedef void ftr_report(const char *message, void *data);
 FTR_API int ftr_verify(ftr_report *report, void *data);
 
-/* End all expectations without a word. 0 or -EPERM. */
+/* End all expectations without a word. 0; -EPERM: called from a handler. */
 FTR_API int ftr_forget(void);
 
 /* ---- faults ---- */

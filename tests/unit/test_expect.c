@@ -487,7 +487,7 @@ Test(expect, long_orders_are_cut_off_in_messages, .init = threads_begin)
 	cr_expect_eq(ftr_verify(listen, told), 2);
 	cr_expect(strstr(told, "a, a, a and 2 more: step 35 (a) is missing\n"), "%s", told);
 	cr_expect(strstr(told, "\nftr: 1 expectations or orders could not be made: "
-			       "wrong arguments, or no memory\n"), "%s", told);
+			       "wrong arguments, no memory, or no system calls\n"), "%s", told);
 }
 
 Test(expect, mistakes_are_failures, .init = threads_begin)

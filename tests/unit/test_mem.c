@@ -93,6 +93,18 @@ Test(mem, arenas_give_zeroed_memory_that_stays)
 	cr_expect_eq(arena.held, 0);
 }
 
+/* Where system calls may be forbidden. */
+Test(mem, sealed_arenas_do_not_grow)
+{
+	struct arena arena = { 0 }, none = { 0 };
+
+	cr_assert_not_null(arena_alloc(&arena, 100));
+	arena_seal();
+	cr_expect_not_null(arena_alloc(&arena, 100));
+	cr_expect_null(arena_alloc(&arena, 1 << 20));
+	cr_expect_null(arena_alloc(&none, 1));
+}
+
 Test(mem, moves_overlapping_bytes)
 {
 	char text[] = "0123456789";
