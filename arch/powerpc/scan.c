@@ -4,8 +4,9 @@
  * behind calls. Instructions are words, so no branch lands inside one.
  *
  * The ABI leaves r0, r8 to r12, CR0 and XER to callees, and compilers rely on nothing in them
- * behind a call. Code written by hand may, between functions of one module. It is told by reading
- * one of them before writing it, right at the entry or soon behind a call.
+ * behind a call, whatever they know of the callee: gcc's -fipa-ra is without effect on this CPU.
+ * Code written by hand may, between functions of one module. It is told by reading one of them
+ * before writing it, right at the entry or soon behind a call.
  */
 #include "scan.h"
 #include "encode.h"
