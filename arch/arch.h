@@ -326,7 +326,8 @@ struct func_record {
 	uint64_t calls;
 	uint64_t returned;
 	uint64_t unwound;
-	uint64_t depth; /* activations open in this thread now, signed */
+	uint64_t left; /* ended without a return, or taken for that: calls - returned - left are
+			* active in this thread, signed. For `total` alone: not kept where nothing is timed */
 	uint64_t total; /* clock ticks; overlapping activations once */
 	uint64_t self;
 	uint64_t nmin; /* ~min, so that zero means none yet */

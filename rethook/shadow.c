@@ -272,20 +272,33 @@ static bool is_outermost(const struct shadow_entry *e)
 	return true;
 }
 
-/* @e takes no more time from now on. What the enclosing call waited is not its own. */
-static void add_time(struct func_record *r, struct shadow_entry *e, uint64_t took)
+/*
+ * What @e has taken so far, of which the enclosing call's own is none. A signal's handler may add to the same
+ * numbers between reading and writing them: then a time is wrong, not a count. Returns whether the call is the
+ * function's outermost.
+ */
+static bool add_time(struct func_record *r, struct shadow_entry *e, uint64_t took)
 {
 	struct shadow_entry *parent = (struct shadow_entry *)e->parent;
+	bool outermost = is_outermost(e);
 
 	if (parent && parent->slot > e->slot)
 		parent->child += took;
-	if (is_outermost(e)) {
+	if (outermost)
 		r->total += took;
-		r->depth = 0; /* handlers that leave by longjmp may have disturbed it */
-	} else if (!(e->flags & FLAG_SETTLED)) {
-		r->depth--;
-	}
 	r->self += took > e->child ? took - e->child : 0;
+	return outermost;
+}
+
+/* The same, and @e, which has been counted, takes no more time from now on. */
+static void end_time(struct func_record *r, struct shadow_entry *e, uint64_t took, bool is_left)
+{
+	bool was_left = e->flags & FLAG_SETTLED;
+
+	if (add_time(r, e, took)) /* handlers that leave by longjmp may have disturbed it */
+		r->left = r->calls - r->returned;
+	else
+		add(&r->left, (uint64_t)is_left - was_left);
 }
 
 static void add_extremes(struct func_record *r, uint64_t took)
@@ -321,7 +334,7 @@ static void account(struct shadow_thread *t, struct shadow_entry *e, enum outcom
 
 			if (!(e->flags & FLAG_SETTLED))
 				add_extremes(r, took);
-			add_time(r, e, took);
+			end_time(r, e, took, outcome == UNWOUND);
 		}
 	}
 	e->flags |= FLAG_ACCOUNTED;
@@ -350,7 +363,7 @@ static void settle_one(struct shadow_thread *t, struct shadow_entry *e, uint64_t
 	if (!shadow_records_of(t) || !thread_of_records(e->owner))
 		return;
 	add_extremes(r, took);
-	add_time(r, e, took);
+	end_time(r, e, took, true);
 	e->flags |= FLAG_SETTLED;
 	e->start = when;
 	e->child = 0;
@@ -461,7 +474,6 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 	if (times) {
 		e->parent = (uint64_t)shadow_words.current;
 		e->child = 0;
-		r->depth++;
 	}
 	if (counted)
 		add(&r->calls, 1);
@@ -490,6 +502,7 @@ static void reopen(struct shadow_entry *e, enum outcome outcome)
 	if (!is_counted(e) || outcome == UNWOUND || !thread_of_records(e->owner & ~CLOSED_OWNER))
 		return;
 	add(&r->unwound, (uint64_t)-1);
+	add(&r->left, (uint64_t)-1);
 	add(&r->returned, 1);
 }
 
@@ -521,7 +534,7 @@ static void tail_call(struct shadow_thread *t, struct slow_frame *f)
 struct recount {
 	uint64_t owner;
 	uint32_t func;
-	uint64_t live, depth;
+	uint64_t live, active;
 };
 
 static void count_live(struct shadow_entry *e, void *arg)
@@ -531,7 +544,7 @@ static void count_live(struct shadow_entry *e, void *arg)
 	if (!e->slot || e->owner != c->owner || shadow_func_of(e) != c->func || (e->flags & FLAG_CLAIMED))
 		return;
 	c->live++;
-	c->depth += !(e->flags & FLAG_SETTLED);
+	c->active += !(e->flags & FLAG_SETTLED);
 }
 
 /*
@@ -549,7 +562,7 @@ static void recount(struct shadow_thread *t, const struct shadow_entry *e)
 	mirror_each(&t->node, count_live, &c);
 	if (r->calls > r->returned + r->unwound + c.live)
 		add(&r->unwound, 1);
-	r->depth = c.depth;
+	r->left = r->calls - r->returned - c.active;
 }
 
 /*
@@ -897,11 +910,13 @@ static void close_times(const struct closing *c, struct shadow_entry *e, bool go
 
 	if (!shadow_timed() || (gone && (e->flags & FLAG_SETTLED)))
 		return;
-	add_time(r, e, gone ? e->child : since(e, c->now));
+	if (gone)
+		end_time(r, e, e->child, true);
+	else
+		add_time(r, e, since(e, c->now));
 	/* Should it go on after all, only what comes now is added. */
 	e->start = c->now;
 	e->child = 0;
-	r->depth += !gone && !(e->flags & FLAG_SETTLED);
 }
 
 /*

@@ -33,7 +33,8 @@ _Static_assert(offsetof(struct shadow_entry, ret) == SLOT + 8
 		&& offsetof(struct shadow_entry, start) == CHILD + 8
 		&& offsetof(struct shadow_entry, parent) == START + 8,
 	"pairs of the shadow entry");
-_Static_assert(offsetof(struct func_record, self) == RECORD(total) + 8
+_Static_assert(offsetof(struct func_record, returned) == RECORD(calls) + 8
+		&& offsetof(struct func_record, self) == RECORD(total) + 8
 		&& offsetof(struct func_record, max) == RECORD(nmin) + 8
 		&& sizeof(struct func_record) == FUNC_RECORD_SIZE,
 	"pairs of the function record");
@@ -122,8 +123,7 @@ static unsigned add_base(struct emitter *e, unsigned rn, uint64_t number, unsign
 	return 0;
 }
 
-#define ADD_REACH  (4095 - 64)	   /* add */
-#define PAIR_REACH (63 * 8 - 64)   /* ldp, stp */
+#define PAIR_REACH (63 * 8 - 64) /* ldp, stp */
 
 /* x@tp = what thread words are at; returns at which offset. */
 static unsigned thread_words(struct emitter *e, unsigned tp)
@@ -168,15 +168,15 @@ static void place_entry(struct emitter *e)
 	put(e, 0xb3400000u | (64 - lsb) << 16 | (width - 1) << 10 | X9 << 5 | X16);
 }
 
-/* x17, the records, becomes as good as the function's own; returns the offset from there. */
-static unsigned place_record(struct emitter *e, uint32_t id, unsigned reach)
+/* x17, the records, becomes the place of the function's calls. */
+static void place_calls(struct emitter *e, uint32_t id)
 {
-	return add_base(e, X17, (uint64_t)id * FUNC_RECORD_SIZE, reach);
+	add_base(e, X17, (uint64_t)id * FUNC_RECORD_SIZE + RECORD(calls), 0);
 }
 
 static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
-	unsigned words, record;
+	unsigned words;
 
 	save(e, X9, X10);
 	words = load_at_entry(e, l, e->times ? X11 : X16);
@@ -191,10 +191,8 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	}
 	load_number(e, X10, in->id);
 	pair(e, STORE_PAIR, X10, X17, X16, FUNC); /* func and flags, owner */
-	record = place_record(e, in->id, ADD_REACH);
-	if (e->times && !in->site->leaf)
-		increment(e, X10, X17, record + RECORD(depth));
-	count(e, X10, X9, X17, record + RECORD(calls));
+	place_calls(e, in->id);
+	count(e, X10, X9, X17);
 	if (!(e->env->features & A64_FEATURE_ATOMICS))
 		add_number(e, X9, SP, SAVE, 0);
 	if (e->times) {
@@ -210,12 +208,14 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	restore(e, X9, X10);
 }
 
-/* What emit_times() has put off. */
+/* What emit_times() and emit_booking() have put off. */
 struct unusual {
 	uint8_t *longest, *shortest, *back;
-	uint8_t *nested, *outermost, *booked;
-	unsigned record;
+	uint8_t *inexact, *outermost, *booked;
 };
+
+/* T has x17 = the address of this one, so that nothing needs to be added to count. */
+#define FROM_RETURNED(field) ((int)RECORD(field) - (int)RECORD(returned))
 
 /* The time in x12 is as long as the longest, or is not longer than the shortest; x10 = self,
  * x9 = ~min, or x12 + ~min, and x11 is free. */
@@ -224,7 +224,7 @@ static void emit_extremes(struct emitter *e, const struct unusual *u)
 	uint8_t *positive, *first;
 
 	refer(u->longest, e->p);
-	store(e, X12, X17, u->record + RECORD(max));
+	store(e, X12, X17, FROM_RETURNED(max));
 	branch_back(e, CBNZ | X9, u->back);
 	first = branch_ahead(e, A64_B);
 	refer(u->shortest, e->p);
@@ -236,38 +236,28 @@ static void emit_extremes(struct emitter *e, const struct unusual *u)
 	refer(positive, e->p);
 	refer(first, e->p);
 	put(e, 0xaa2003e0u | X12 << 16 | X9); /* mvn x9, x12 */
-	store(e, X9, X17, u->record + RECORD(nmin));
+	store(e, X9, X17, FROM_RETURNED(nmin));
 	branch_back(e, A64_B, u->back);
 }
 
-static void emit_unusual(struct emitter *e, const struct unusual *u)
+/* x9 = calls less returned: more than those that are active where some have ended otherwise. Of an inner one
+ * only self is added. */
+static void emit_inner(struct emitter *e, const struct unusual *u)
 {
-	emit_extremes(e, u);
-	if (!u->nested)
-		return;
-	refer(u->nested, e->p);
+	refer(u->inexact, e->p);
+	load(e, X11, X17, FROM_RETURNED(left));
+	operate(e, SUB, X9, X9, X11);
+	branch_back(e, CBZ | X9, u->outermost);
 	branch_back(e, TBNZ_SIGN | X9, u->outermost);
-	load(e, X11, X17, u->record + RECORD(self));
+	load(e, X11, X17, FROM_RETURNED(self));
 	operate(e, ADD, X11, X11, X10);
-	store(e, X11, X17, u->record + RECORD(self));
+	store(e, X11, X17, FROM_RETURNED(self));
 	branch_back(e, A64_B, u->booked);
 }
 
-/* depth--; only the time of the outermost call is added to the total. */
-static void leave_depth(struct emitter *e, struct unusual *u)
+/* x12 = now, x16 = E, the newest; x11 and @words: thread words. Then x12 = its time, x10 = of that its own. */
+static void emit_times(struct emitter *e, unsigned words, struct unusual *u)
 {
-	load(e, X9, X17, u->record + RECORD(depth));
-	sub_number(e, X9, X9, 1, 0);
-	store(e, X9, X17, u->record + RECORD(depth));
-	u->nested = branch_ahead(e, CBNZ | X9);
-	u->outermost = e->p;
-}
-
-/* x12 = now, x16 = E, the newest, x17 and u->record: the record; x11 and @words: thread words. */
-static void emit_times(struct emitter *e, unsigned words, bool leaf, struct unusual *u)
-{
-	int record = (int)u->record;
-
 	pair(e, LOAD_PAIR, X10, X9, X16, CHILD); /* and start */
 	operate(e, SUB, X12, X12, X9);
 	operate(e, SUB, X10, X12, X10);
@@ -276,18 +266,30 @@ static void emit_times(struct emitter *e, unsigned words, bool leaf, struct unus
 	load(e, X11, X9, CHILD);
 	operate(e, ADD, X11, X11, X12);
 	store(e, X11, X9, CHILD);
-	pair(e, LOAD_PAIR, X9, X11, X17, record + (int)RECORD(nmin));
+	pair(e, LOAD_PAIR, X9, X11, X17, FROM_RETURNED(nmin));
 	operate(e, SUB, X11, X12, X11);
 	u->longest = branch_ahead(e, TBZ_SIGN | X11);
 	operate(e, ADD, X9, X9, X12);
 	u->shortest = branch_ahead(e, TBNZ_SIGN | X9);
 	u->back = e->p;
-	if (!leaf)
-		leave_depth(e, u);
-	pair(e, LOAD_PAIR, X9, X11, X17, record + (int)RECORD(total));
+}
+
+/*
+ * Add the times to the sums, the call being counted: to the total only of the outermost. This is not done in one
+ * piece: where a signal's handler calls the function in between, its time is lost, and no count.
+ */
+static void emit_booking(struct emitter *e, bool leaf, struct unusual *u)
+{
+	if (!leaf) {
+		pair(e, LOAD_PAIR, X9, X11, X17, FROM_RETURNED(calls));
+		operate(e, SUB, X9, X9, X11);
+		u->inexact = branch_ahead(e, CBNZ | X9);
+		u->outermost = e->p;
+	}
+	pair(e, LOAD_PAIR, X9, X11, X17, FROM_RETURNED(total));
 	operate(e, ADD, X9, X9, X12);
 	operate(e, ADD, X11, X11, X10);
-	pair(e, STORE_PAIR, X9, X11, X17, record + (int)RECORD(total));
+	pair(e, STORE_PAIR, X9, X11, X17, FROM_RETURNED(total));
 	u->booked = e->p;
 }
 
@@ -328,16 +330,19 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	slow_if(e, l, CBNZ, X10);
 	load(e, X10, X16, FUNC); /* and flags; stacks may be copied, processes fork */
 	compare_id(e, l, X10, in->id);
-	u->record = place_record(e, in->id, e->times ? PAIR_REACH : ADD_REACH);
+	add_base(e, X17, (uint64_t)in->id * FUNC_RECORD_SIZE + RECORD(returned), 0);
 	if (e->times)
-		emit_times(e, words, in->site->leaf, u);
+		emit_times(e, words, u);
 	row_in_link(e);
 	store(e, XZR, X16, SLOT);
-	count(e, X10, X9, X17, u->record + RECORD(returned));
-	if (e->times)
+	if (e->times) {
+		count(e, X11, X9, X17);
+		emit_booking(e, in->site->leaf, u);
 		pair(e, STORE_PAIR, XZR, XZR, X16, OWNER); /* and child */
-	else
+	} else {
+		count(e, X10, X9, X17);
 		store(e, XZR, X16, OWNER);
+	}
 	l->leave = e->p;
 	restore(e, X10, X9);
 	put(e, RET);
@@ -406,7 +411,8 @@ static uint8_t *emit_entry_only(struct emitter *e, const struct isa_emit *in, st
 		l->to_slow[l->nslow++] = branch_ahead(e, A64_B);
 	} else if (in->id != ID_NONE) {
 		load_at_entry(e, l, X16);
-		count(e, X10, X9, X17, place_record(e, in->id, ADD_REACH) + RECORD(calls));
+		place_calls(e, in->id);
+		count(e, X10, X9, X17);
 	}
 	l->bypass = e->p;
 	return emit_bypass(e, in, l);
@@ -571,10 +577,14 @@ static void emit_code(struct emitter *e, const struct isa_emit *in, struct label
 	struct labels t = { 0 };
 
 	emit_exit(e, in, &t, &unusual);
+	if (unusual.inexact) {
+		row_cfa(e, SAVE);
+		emit_inner(e, &unusual);
+	}
 	row_in_shadow(e);
 	row_cfa(e, SAVE);
 	if (e->times)
-		emit_unusual(e, &unusual);
+		emit_extremes(e, &unusual);
 	slow_here(e, &t, in->common->base + in->common->slow_exit);
 	row_in_link(e);
 	info->leave = land(e, t.leave);

@@ -80,27 +80,17 @@ static inline void load_number(struct emitter *e, unsigned rd, uint64_t value)
 		put(e, insns[i]);
 }
 
-/* [rn + offset] += 1 by way of @rt */
-static inline void increment(struct emitter *e, unsigned rt, unsigned rn, unsigned offset)
-{
-	load(e, rt, rn, offset);
-	add_number(e, rt, rt, 1, 0);
-	store(e, rt, rn, offset);
-}
-
 #define STADD 0xf820001fu /* [xn] += xs */
 #define LDXR  0xc85f7c00u
 #define STXR  0xc8007c00u
 #define CBNZ_W 0x35000000u
 
 /*
- * A counter at [rn + offset] += 1, in one piece: the handler of a signal in between may count there, too. @rn
- * becomes the counter's address, @rt is changed, and @rs where the CPU has no atomic additions.
+ * The counter at [rn] += 1, in one piece: the handler of a signal in between may count there, too. @rt is
+ * changed, and @rs where the CPU has no atomic additions.
  */
-static inline void count(struct emitter *e, unsigned rt, unsigned rs, unsigned rn, unsigned offset)
+static inline void count(struct emitter *e, unsigned rt, unsigned rs, unsigned rn)
 {
-	if (offset)
-		add_number(e, rn, rn, offset, 0);
 	if (e->env->features & A64_FEATURE_ATOMICS) {
 		load_number(e, rt, 1);
 		put(e, STADD | rt << 16 | rn << 5);

@@ -247,17 +247,10 @@ static int load_record(struct emitter *e, uint32_t id)
 	return (int16_t)offset;
 }
 
-/* r12[@disp] += @n by way of @spare. r0 takes an addition that changes XER. */
-static void add_to(struct emitter *e, int disp, int n, enum ppc_reg spare)
-{
-	put(e, ppc_ld(spare, disp, R12));
-	put(e, spare == R0 ? ppc_addic(R0, R0, n) : ppc_addi(spare, spare, n));
-	put(e, ppc_std(spare, disp, R12));
-}
-
 /*
- * A counter at r12[@disp] += 1 by way of @spare, in one piece: the handler of a signal in between may count
- * there, too. r12 becomes its address, CR0 is changed, and XER as by add_to().
+ * A counter at r12[@disp] += 1, in one piece: the handler of a signal in between may count there, too. @spare
+ * becomes its value, r12 its address; CR0 is changed, and XER if @spare is r0, to which only an addition that does
+ * so can add.
  */
 static void count(struct emitter *e, int disp, enum ppc_reg spare)
 {
@@ -301,8 +294,6 @@ static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_re
 	load_id(e, spare, in->id);
 	put(e, ppc_std(spare, FUNC, R11)); /* flags = 0 */
 	record = load_record(e, in->id);
-	if (times && !in->site->leaf)
-		add_to(e, record + RECORD(depth), 1, spare);
 	count(e, record + RECORD(calls), spare);
 	if (times) {
 		put(e, ppc_mfspr(spare, SPR_TB));
@@ -369,7 +360,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	restore(e, kept);
 }
 
-/* r9 = took, r12[@record] the function's. r8 and r10 are lost. */
+/* r9 = took, r12[@record] the function's record. r8 and r10 are lost. */
 static void add_extremes(struct emitter *e, int record)
 {
 	uint8_t *shorter, *known, *longer;
@@ -393,39 +384,51 @@ static void add_extremes(struct emitter *e, int record)
 	skip_ends(e, longer);
 }
 
-static void add_total(struct emitter *e, int record)
+/* What emit_total() has put off. */
+struct unusual {
+	uint8_t *inexact, *outermost, *booked;
+};
+
+/* r12 = the address of this one, behind its being counted. */
+#define FROM_RETURNED(field) (RECORD(field) - RECORD(returned))
+
+/*
+ * total += r9, the time, at the outermost call; r10 = returned, this call among them. r8 and r10 are lost. None of
+ * the times is added in one piece: where a signal's handler calls the function in between, its time is lost, and no
+ * count.
+ */
+static void emit_total(struct emitter *e, bool leaf, struct unusual *u)
 {
-	put(e, ppc_ld(R10, record + RECORD(total), R12));
+	if (!leaf) {
+		put(e, ppc_ld(R8, FROM_RETURNED(calls), R12));
+		put(e, ppc_cmpd(R8, R10));
+		u->inexact = skip_if(e, COND_NE);
+		u->outermost = e->p;
+	}
+	put(e, ppc_ld(R10, FROM_RETURNED(total), R12));
 	put(e, ppc_add(R10, R10, R9));
-	put(e, ppc_std(R10, record + RECORD(total), R12));
+	put(e, ppc_std(R10, FROM_RETURNED(total), R12));
+	u->booked = e->p;
 }
 
-/* depth--, and total += took at the outermost call. */
-static void add_total_once(struct emitter *e, int record, bool keep_xer)
+/* There are more calls than have returned: are they active, or have they ended otherwise? */
+static void emit_inner(struct emitter *e, const struct unusual *u)
 {
-	uint8_t *skip;
-
-	put(e, ppc_ld(R10, record + RECORD(depth), R12));
-	put(e, keep_xer ? ppc_addi(R10, R10, -1) : ppc_addic_(R10, R10, -1));
-	put(e, ppc_std(R10, record + RECORD(depth), R12));
-	if (keep_xer)
-		put(e, ppc_cmpdi(R10, 0));
-	skip = skip_if(e, COND_GT);
-	add_total(e, record);
-	skip_ends(e, skip);
+	skip_ends(e, u->inexact);
+	put(e, ppc_sub(R8, R8, R10));
+	put(e, ppc_ld(R10, FROM_RETURNED(left), R12));
+	put(e, ppc_cmpd(R8, R10));
+	put(e, ppc_bc(COND_LE, u->outermost - e->p));
+	put(e, ppc_b(u->booked - e->p, false));
 }
 
-/* r11 = E, the newest. The time base is one for all processors: it never runs backwards. */
+/* r11 = E, the newest. r9 becomes its time. The time base is one for all processors: it never runs backwards. */
 static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
 {
 	put(e, ppc_mfspr(R9, SPR_TB));
 	put(e, ppc_ld(R10, START, R11));
 	put(e, ppc_sub(R9, R9, R10));
 	add_extremes(e, record);
-	if (in->site->leaf)
-		add_total(e, record);
-	else
-		add_total_once(e, record, in->site->scratch_in);
 	put(e, ppc_ld(R10, CHILD, R11));
 	put(e, ppc_sub(R10, R9, R10));
 	put(e, ppc_ld(R8, record + RECORD(self), R12));
@@ -435,7 +438,7 @@ static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
 	put(e, ppc_ld(R8, CHILD, R10));
 	put(e, ppc_add(R8, R8, R9));
 	put(e, ppc_std(R8, CHILD, R10));
-	thread_var(e, true, R10, R9, in->env->tls_current);
+	thread_var(e, true, R10, R8, in->env->tls_current);
 }
 
 /*
@@ -460,7 +463,8 @@ static void find_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	slow_if(e, l, COND_NE);
 }
 
-static void emit_exit(struct emitter *e, const struct isa_emit *in, struct labels *l)
+static void emit_exit(struct emitter *e, const struct isa_emit *in, struct labels *l,
+	struct unusual *u)
 {
 	struct kept kept = kept_out(in);
 	int record;
@@ -480,8 +484,10 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	row_in_lr(e);
 	put(e, ppc_std(R0, SLOT, R11));
 	count(e, record + RECORD(returned), R10);
-	if (in->env->mode != MODE_COUNT)
+	if (in->env->mode != MODE_COUNT) {
+		emit_total(e, in->site->leaf, u);
 		put(e, ppc_std(R0, CHILD, R11));
+	}
 	put(e, ppc_std(R0, OWNER, R11));
 	restore(e, kept);
 	put(e, PPC_BLR);
@@ -652,6 +658,7 @@ static void emit_code(struct emitter *e, const struct isa_emit *in, struct isa_d
 	struct labels *d, struct labels *t, struct pending *later)
 {
 	uint64_t common = in->common->base;
+	struct unusual unusual = { 0 };
 
 	row_in_lr(e);
 	if (in->site->entry_only) {
@@ -661,7 +668,9 @@ static void emit_code(struct emitter *e, const struct isa_emit *in, struct isa_d
 		emit_entry(e, in, d);
 		later->call = to_body(e, true);
 		detour->ret = here(e);
-		emit_exit(e, in, t);
+		emit_exit(e, in, t, &unusual);
+		if (unusual.inexact)
+			emit_inner(e, &unusual);
 		row_in_shadow(e);
 		slow_here(e, t, common + in->common->slow_exit);
 		t->leave = here(e);

@@ -87,7 +87,6 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 		word32(e, SHADOW_NO_TAIL);
 	}
 	if (times) {
-		increment(e, RDX, RECORD(in->id, depth));
 		increment(e, RDX, RECORD(in->id, calls));
 		read_clock(e);
 		store(e, RAX, RCX, START);
@@ -111,7 +110,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 
 void x86_emit_times(struct emitter *e, const struct isa_env *env, uint32_t id)
 {
-	uint8_t *skip;
+	uint8_t *skip, *exact;
 
 	mem(e, true, 0x2b, RSI, RCX, START, false); /* sub E.start, rsi */
 	skip = jump_short(e, JAE_SHORT);
@@ -130,8 +129,13 @@ void x86_emit_times(struct emitter *e, const struct isa_env *env, uint32_t id)
 	skip = jump_short(e, JAE_SHORT);
 	mem(e, true, 0x89, RAX, RDX, RECORD(id, nmin), true);
 	short_here(e, skip);
-	mem(e, true, 0xff, 1, RDX, RECORD(id, depth), true); /* dec depth */
+	mem(e, true, 0x8b, RAX, RDX, RECORD(id, calls), true);
+	mem(e, true, 0x2b, RAX, RDX, RECORD(id, returned), true); /* sub returned, rax */
+	CODE(e, "\x48\xff\xc8"); /* dec rax: this one */
+	exact = jump_short(e, JE_SHORT);
+	mem(e, true, 0x2b, RAX, RDX, RECORD(id, left), true);
 	skip = jump_short(e, JG_SHORT);
+	short_here(e, exact);
 	mem(e, true, 0x01, RSI, RDX, RECORD(id, total), true);
 	short_here(e, skip);
 	mem(e, true, 0x2b, RSI, RCX, CHILD, false); /* sub E.child, rsi */

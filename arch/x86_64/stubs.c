@@ -153,7 +153,6 @@ static void jumped_here(struct emitter *e, const struct isa_env *env)
 	CODE(e, "\x89\xc0"); /* mov eax, eax */
 	add_records(e);
 	if (times) {
-		increment(e, RDX, RECORD(0, depth));
 		zero(e, RCX, CHILD);
 		load(e, RAX, RSP, TAIL_NOW);
 		store(e, RAX, RCX, START);

@@ -90,8 +90,8 @@ static const uint32_t counting[] = {
 	0xf9400a0a, /* ldr x10, [x16, #16] */
 	0xd100154a, /* sub x10, x10, #0x5 */
 	0xb500010a, /* cbnz x10, 0x11001098 */
-	0xf900021f, /* str xzr, [x16] */
 	0x91052231, /* add x17, x17, #0x148 */
+	0xf900021f, /* str xzr, [x16] */
 	0xd280002a, /* mov x10, #0x1 */
 	0xf82a023f, /* stadd x10, [x17] */
 	0xf9000e1f, /* str xzr, [x16, #24] */
@@ -164,6 +164,7 @@ static const uint32_t timing[] = {
 	0xf9400a0a, /* ldr x10, [x16, #16] */
 	0xd100154a, /* sub x10, x10, #0x5 */
 	0xb50004aa, /* cbnz x10, 0x11001134 */
+	0x91052231, /* add x17, x17, #0x148 */
 	0xa942260a, /* ldp x10, x9, [x16, #32] */
 	0xcb09018c, /* sub x12, x12, x9 */
 	0xcb0a018a, /* sub x10, x12, x10 */
@@ -172,34 +173,33 @@ static const uint32_t timing[] = {
 	0xf940112b, /* ldr x11, [x9, #32] */
 	0x8b0c016b, /* add x11, x11, x12 */
 	0xf900112b, /* str x11, [x9, #32] */
-	0xa9572e29, /* ldp x9, x11, [x17, #368] */
+	0xa942ae29, /* ldp x9, x11, [x17, #40] */
 	0xcb0b018b, /* sub x11, x12, x11 */
-	0xb6f801eb, /* tbz x11, #63, 0x11001108 */
+	0xb6f801cb, /* tbz x11, #63, 0x11001108 */
 	0x8b0c0129, /* add x9, x9, x12 */
-	0xb7f80209, /* tbnz x9, #63, 0x11001114 */
-	0xa9562e29, /* ldp x9, x11, [x17, #352] */
+	0xb7f801e9, /* tbnz x9, #63, 0x11001114 */
+	0xf900021f, /* str xzr, [x16] */
+	0xd280002b, /* mov x11, #0x1 */
+	0xf82b023f, /* stadd x11, [x17] */
+	0xa941ae29, /* ldp x9, x11, [x17, #24] */
 	0x8b0c0129, /* add x9, x9, x12 */
 	0x8b0a016b, /* add x11, x11, x10 */
-	0xa9162e29, /* stp x9, x11, [x17, #352] */
-	0xf900021f, /* str xzr, [x16] */
-	0x91052231, /* add x17, x17, #0x148 */
-	0xd280002a, /* mov x10, #0x1 */
-	0xf82a023f, /* stadd x10, [x17] */
+	0xa901ae29, /* stp x9, x11, [x17, #24] */
 	0xa901fe1f, /* stp xzr, xzr, [x16, #24] */
 	0xa94133eb, /* ldp x11, x12, [sp, #16] */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
 	0xd65f03c0, /* ret */
-	0xf900be2c, /* str x12, [x17, #376] */
-	0xb5fffe69, /* cbnz x9, 0x110010d8 */
+	0xf9001a2c, /* str x12, [x17, #48] */
+	0xb5fffe89, /* cbnz x9, 0x110010dc */
 	0x14000006, /* b 0x11001128 */
 	0x91000529, /* add x9, x9, #0x1 */
-	0xb4fffe09, /* cbz x9, 0x110010d8 */
+	0xb4fffe29, /* cbz x9, 0x110010dc */
 	0xb6f8006c, /* tbz x12, #63, 0x11001128 */
 	0xcb0c014a, /* sub x10, x10, x12 */
 	0xcb0c018c, /* sub x12, x12, x12 */
 	0xaa2c03e9, /* mvn x9, x12 */
-	0xf900ba29, /* str x9, [x17, #368] */
-	0x17ffffea, /* b 0x110010d8 */
+	0xf9001629, /* str x9, [x17, #40] */
+	0x17ffffeb, /* b 0x110010dc */
 	0x100001b0, /* adr x16, 0x11001168 */
 	0x17fffbdc, /* b 0x110000a8 */
 	0xd503249f, /* bti j */

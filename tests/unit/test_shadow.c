@@ -682,8 +682,8 @@ Test(shadow_profile, own_time_is_without_the_callees)
 		finish(stack + 90);
 	}
 	finish(stack + 100);
-	cr_expect_eq(outer->depth, 0);
-	cr_expect_eq(inner->depth, 0);
+	cr_expect_eq(outer->left, 0);
+	cr_expect_eq(inner->left, 0);
 	cr_expect_eq(inner->total, inner->self);
 	cr_expect_eq(outer->total, outer->self + inner->total);
 	cr_expect_eq(outer->max, outer->total);
@@ -699,13 +699,31 @@ Test(shadow_profile, recursion_is_counted_once)
 	begin(MODE_PROFILE);
 	for (int i = 0; i < 20; i++)
 		call(1, stack + 100 - i, RET(i));
-	cr_expect_eq(r->depth, 20);
 	cr_expect_eq(r->total, 0);
 	for (int i = 19; i >= 0; i--)
 		finish(stack + 100 - i);
-	cr_expect_eq(r->depth, 0);
+	cr_expect_eq(r->left, 0);
 	cr_expect_eq(r->total, r->max, "the outermost one's");
 	cr_expect_eq(r->total, r->self);
+}
+
+Test(shadow_profile, what_was_left_is_not_active)
+{
+	struct func_record *r = &records[0][1];
+	uint64_t inner;
+
+	begin(MODE_PROFILE);
+	call(1, stack + 100, RET(1));
+	call(1, stack + 90, RET(2)); /* left by a longjmp */
+	call(2, stack + 95, RET(3));
+	cr_expect_eq(r->calls - r->returned - r->left, 1);
+	inner = r->max;
+	cr_expect_eq(r->total, 0);
+	finish(stack + 95);
+	finish(stack + 100);
+	cr_expect_eq(r->calls - r->returned - r->left, 0);
+	cr_expect_eq(r->total, r->max);
+	cr_expect_geq(r->total, inner);
 }
 
 /* The kernel wipes whole pages, however large they are: 64 KiB on many systems. */

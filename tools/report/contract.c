@@ -10,7 +10,7 @@
 SAME(calls);
 SAME(returned);
 SAME(unwound);
-SAME(depth);
+SAME(left);
 SAME(total);
 SAME(self);
 SAME(nmin);

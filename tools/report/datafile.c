@@ -426,7 +426,7 @@ static void datafile_swap_block(struct datafile_block *block, uint32_t nrecords)
 		SWAP(r->calls);
 		SWAP(r->returned);
 		SWAP(r->unwound);
-		SWAP(r->depth);
+		SWAP(r->left);
 		SWAP(r->total);
 		SWAP(r->self);
 		SWAP(r->nmin);

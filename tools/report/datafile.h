@@ -22,7 +22,7 @@ struct datafile_record {
 	uint64_t calls;
 	uint64_t returned;
 	uint64_t unwound;
-	uint64_t depth;
+	uint64_t left;
 	uint64_t total;
 	uint64_t self;
 	uint64_t nmin;

@@ -31,7 +31,7 @@ static void all_rows(enum detour_mode mode)
 		r = &records[0][i];
 		cr_assert_eq(r->calls, ROUNDS, "%s: %lu calls", rows[i].name, r->calls);
 		cr_assert_eq(r->returned, ROUNDS, "%s: %lu returned", rows[i].name, r->returned);
-		cr_assert_eq(r->unwound + r->depth, 0, "%s", rows[i].name);
+		cr_assert_eq(r->unwound + r->left, 0, "%s", rows[i].name);
 		cr_assert(pops || slow_exits == exits, "%s: not by the straight line", rows[i].name);
 		if (mode == MODE_COUNT)
 			continue;
@@ -52,6 +52,32 @@ Test(emit, counting_changes_nothing)
 Test(emit, timing_changes_nothing)
 {
 	all_rows(MODE_PROFILE);
+}
+
+/* Only the outermost call's time is in the total. What has ended without a return is not active. */
+Test(emit, inner_calls_take_no_more_of_the_total)
+{
+	static const struct func_record before[] = {
+		{ .calls = 6, .returned = 3, .left = 3 },
+		{ .calls = 6, .returned = 3, .left = 2 },
+		{ .calls = 6, .returned = 6 },
+		{ .calls = 7, .returned = 6 },
+	};
+
+	begin(MODE_PROFILE);
+	for (unsigned i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
+		bool inner = before[i].calls - before[i].returned - before[i].left;
+		struct func_record *r = &records[0][0];
+		struct traced t;
+
+		place(&t, &rows[0], 0);
+		emit(&t, rows[0].name);
+		*r = before[i];
+		compare(&t, &rows[0], "traced");
+		cr_assert_eq(r->calls - before[i].calls, ROUNDS, "%u", i);
+		cr_assert_eq(r->returned - before[i].returned, ROUNDS, "%u", i);
+		cr_assert(r->self && r->total == (inner ? 0 : r->self), "%u", i);
+	}
 }
 
 /* ---- entry only ---- */
@@ -219,7 +245,7 @@ static void tail_called(enum detour_mode mode, bool known)
 	for (int id = 1; id <= 2; id++) {
 		cr_assert_eq(records[0][id].calls, ROUNDS, "%d", id);
 		cr_assert_eq(records[0][id].returned, ROUNDS, "%d", id);
-		cr_assert_eq(records[0][id].depth, 0, "%d", id);
+		cr_assert_eq(records[0][id].left, 0, "%d", id);
 	}
 }
 

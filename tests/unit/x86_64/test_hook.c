@@ -581,7 +581,7 @@ static void jumps(enum detour_mode mode, bool first_returns, bool second_returns
 	for (int id = 1; id <= 2; id++) {
 		cr_expect_eq(records[0][id].calls, 3, "%d", id);
 		cr_expect_eq(records[0][id].returned, 3, "%d", id);
-		cr_expect_eq(records[0][id].depth, 0, "%d", id);
+		cr_expect_eq(records[0][id].left, 0, "%d", id);
 	}
 	cr_expect_eq(shadow_self()->nparked, 0);
 	cr_expect_eq(shadow_self()->node.overflow, shadow_self()->node.overflow_end);
