@@ -169,6 +169,12 @@ struct shadow_entry {
  */
 #define SHADOW_TAIL	  256
 #define SHADOW_NO_TAIL	  512 /* the function's return point is no such way: handlers are called there */
+
+/*
+ * At mirror + this is the address of the thread's func_records, in memory that a fork wipes. 0: none yet, and
+ * until there are the mirror itself is not valid either.
+ */
+#define MIRROR_RECORDS	  (-16)
 #define SHADOW_SLOT_MAX	  INT64_MAX /* above every slot, in signed comparison too */
 #define SHADOW_COUNT_SIZE 32
 #define SHADOW_TIMED_SIZE 64
@@ -340,11 +346,11 @@ struct func_record {
 /* Everything a detour needs to know about the process it will run in. Run-time addresses. */
 struct isa_env {
 	enum detour_mode mode;
-	/* thread-pointer offsets of three words in a row */
-	int64_t tls_mirror;  /* of the address of the thread's mirror, 0: none yet */
-	int64_t tls_records; /* of the address of the word with the address of its func_records, 0:
-			      * none yet; the mirror is valid only where this is not 0 */
+	/* thread-pointer offsets of two words in a row */
+	int64_t tls_mirror;  /* of the address of the thread's mirror, see MIRROR_RECORDS; 0 in a
+			      * task whose thread pointer leads to memory that libc has not set up */
 	int64_t tls_current; /* of the address of the newest entry; not in count mode */
+	int64_t tls_own;     /* a copy of the first that is also 0 where the thread has no mirror yet */
 	int64_t tls_thread;  /* of the address of the thread's struct, 0: none yet. There are: */
 	uint32_t thread_active; /* struct hook_activation, the first one */
 	uint32_t thread_states; /* the address of its small hook_states, 0: none yet */

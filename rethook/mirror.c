@@ -12,6 +12,10 @@
 #define OVERFLOW_SIZE (256ul << 20) /* address space: four million entries */
 #define FLAG_HOLE     0x80000000u /* in the overflow: freed below the end */
 
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+
 struct shadow_root shadow_root;
 
 static size_t mirror_size(void)
@@ -41,26 +45,32 @@ static void *reserve(size_t size)
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/* Reserve @size bytes, a power of two, aligned to that. */
+/* Reserve @size bytes, a power of two, aligned to that, and a page before them. */
 static void *reserve_aligned(size_t size)
 {
-	uint8_t *all = reserve(2 * size), *mirror;
+	size_t room = 2 * size + sys_page;
+	uint8_t *all = reserve(room), *mirror;
 
 	if (sys_failed(all))
 		return all;
-	mirror = (uint8_t *)(((uint64_t)all + size - 1) & -size);
-	if (mirror > all)
-		sys_munmap(all, (size_t)(mirror - all));
-	sys_munmap(mirror + size, (size_t)(all + size - mirror));
+	mirror = (uint8_t *)(((uint64_t)all + sys_page + size - 1) & -size);
+	if (mirror - sys_page > all)
+		sys_munmap(all, (size_t)(mirror - sys_page - all));
+	if (all + room > mirror + size)
+		sys_munmap(mirror + size, (size_t)(all + room - mirror - size));
 	return mirror;
 }
 
 int mirror_map(struct shadow_node *node)
 {
-	void *mirror = reserve_aligned(mirror_size());
+	uint8_t *mirror = reserve_aligned(mirror_size());
 
 	if (sys_failed(mirror))
 		return -ENOMEM;
+	if (sys_call(SYS_madvise, mirror - sys_page, sys_page, MADV_WIPEONFORK)) {
+		sys_munmap(mirror - sys_page, sys_page + mirror_size());
+		return -ENOMEM;
+	}
 	/* A huge page would be filled for a single slot. */
 	sys_call(SYS_madvise, mirror, mirror_size(), MADV_NOHUGEPAGE);
 	node->mirror = (uint64_t)mirror;

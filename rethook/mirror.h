@@ -14,7 +14,7 @@ extern struct shadow_root shadow_root;
 /* Choose the window for this process, for entries of @mode's size. Before any mirror is made. */
 void mirror_setup(enum detour_mode mode);
 
-/* Reserve a thread's mirror, aligned to its size. 0 or -ENOMEM. */
+/* Reserve a thread's mirror, aligned to its size, and before it a page that a fork wipes. 0 or -ENOMEM. */
 int mirror_map(struct shadow_node *node);
 
 /* The place of @slot, whoever uses it. */

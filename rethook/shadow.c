@@ -236,19 +236,33 @@ void shadow_seal(void)
 	shadow_hooks.sealed = true;
 }
 
+/* Calls of the thread take the slow path from now on. One of the two words leads to its records at all times. */
+static void hide_records(struct shadow_thread *t)
+{
+	uint64_t records = __atomic_load_n(&t->records[0], __ATOMIC_RELAXED);
+
+	if (!records)
+		return;
+	__atomic_store_n(&t->records[1], records, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->records[0], 0, __ATOMIC_RELEASE);
+}
+
+static void show_records(struct shadow_thread *t)
+{
+	uint64_t records = __atomic_load_n(&t->records[1], __ATOMIC_RELAXED);
+
+	if (records)
+		__atomic_store_n(&t->records[0], records, __ATOMIC_RELEASE);
+}
+
 void shadow_stop_clock(void)
 {
 	if (shadow_hooks.mode == MODE_COUNT)
 		return;
 	shadow_hooks.no_clock = true;
-	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
-		uint64_t records = __atomic_load_n(&t->records[0], __ATOMIC_RELAXED);
-
-		if (!records)
-			continue;
-		__atomic_store_n(&t->records[1], records, __ATOMIC_RELEASE);
-		__atomic_store_n(&t->records[0], 0, __ATOMIC_RELEASE);
-	}
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* with the one in shadow_pause() */
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
+		hide_records(t);
 }
 
 static void add(uint64_t *counter, uint64_t n)
@@ -669,7 +683,11 @@ bool shadow_pause(bool pause)
 	if (!t || shadow_hooks.sealed)
 		return false;
 	t->paused = pause;
-	shadow_words.records = pause ? &shadow_no_records : t->records;
+	if (!pause && !shadow_hooks.no_clock)
+		show_records(t);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* another thread may be stopping the clock */
+	if (pause || shadow_hooks.no_clock)
+		hide_records(t);
 	return true;
 }
 

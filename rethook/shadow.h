@@ -27,8 +27,8 @@
 struct shadow_thread {
 	struct shadow_node node; /* first: the unwind expression walks these */
 	/*
-	 * Words that a fork wipes. [0]: struct func_record *, or 0: detours take the slow path.
-	 * [1]: the same for the slow path alone, see shadow_stop_clock().
+	 * Words that a fork wipes, at MIRROR_RECORDS. [0]: struct func_record *, or 0: detours take the
+	 * slow path. [1]: the same for the slow path alone, see shadow_pause() and shadow_stop_clock().
 	 */
 	uint64_t *records;
 	int tid;		 /* THREAD_FREE: nobody's */
@@ -80,14 +80,11 @@ extern struct shadow_hooks shadow_hooks;
 /* Thread-local words that detours use; initial-exec. See struct isa_env. */
 struct shadow_words {
 	uint64_t mirror;
-	uint64_t *records;
 	struct shadow_entry *current;
 	struct shadow_thread *self;
+	uint64_t own;
 };
 extern __thread struct shadow_words shadow_words;
-
-/* What shadow_words.records points to where detours shall take the slow path. */
-extern uint64_t shadow_no_records;
 
 extern struct shadow_root shadow_root;
 

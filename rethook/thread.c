@@ -8,16 +8,13 @@
 
 #define REUSE_PROBES 8
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-
-uint64_t shadow_no_records;
+/* The words before the mirror of a thread that has none. */
+static uint64_t no_records[-MIRROR_RECORDS / 8];
 static struct shadow_entry no_parent = { .slot = SHADOW_SLOT_MAX };
 
 #define INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 __thread struct shadow_words shadow_words INITIAL_EXEC = {
-	.records = &shadow_no_records, .current = &no_parent
+	.mirror = (uint64_t)no_records - MIRROR_RECORDS, .current = &no_parent
 };
 
 static struct shadow_thread *reuse_cursor;
@@ -94,19 +91,16 @@ static struct shadow_thread *reuse(int tid)
 
 static struct shadow_thread *create(int tid)
 {
-	size_t size = (sizeof(struct shadow_thread) + sys_page - 1) & -sys_page;
-	/* The words that a fork wipes have a page of their own, behind. */
-	uint8_t *memory = sys_mmap(NULL, size + sys_page, PROT_READ | PROT_WRITE,
+	struct shadow_thread *t = sys_mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct shadow_thread *t = (struct shadow_thread *)memory;
 
-	if (sys_failed(memory))
+	if (sys_failed(t))
 		return NULL;
-	if (sys_call(SYS_madvise, memory + size, sys_page, MADV_WIPEONFORK) || mirror_map(&t->node)) {
-		sys_munmap(memory, size + sys_page);
+	if (mirror_map(&t->node)) {
+		sys_munmap(t, sizeof(*t));
 		return NULL;
 	}
-	t->records = (uint64_t *)(memory + size);
+	t->records = (uint64_t *)(t->node.mirror + MIRROR_RECORDS);
 	t->tid = tid;
 	t->node.next = __atomic_load_n(&shadow_root.nodes, __ATOMIC_RELAXED);
 	while (!__atomic_compare_exchange_n(&shadow_root.nodes, &t->node.next, (uint64_t)t, false,
@@ -120,6 +114,8 @@ static void begin_afresh(struct shadow_thread *t)
 {
 	t->outermost = (struct shadow_entry){ .slot = SHADOW_SLOT_MAX };
 	t->shared = t->paused = false;
+	if (!t->records[0] && !shadow_hooks.no_clock) /* it ended in a pause */
+		t->records[0] = t->records[1];
 	t->resume = 0;
 	t->ncovered = 0;
 }
@@ -141,15 +137,15 @@ struct shadow_thread *thread_enter(void)
 	begin_afresh(t);
 	shadow_words.self = t;
 	shadow_words.current = &t->outermost;
-	shadow_words.mirror = t->node.mirror;
-	__atomic_store_n(&shadow_words.records, t->records, __ATOMIC_RELEASE);
+	shadow_words.own = t->node.mirror;
+	__atomic_store_n(&shadow_words.mirror, t->node.mirror, __ATOMIC_RELEASE);
 	return t;
 }
 
 void thread_wipe(void)
 {
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
-		memset(t->records, 0, sys_page);
+		t->records[0] = t->records[1] = 0;
 }
 
 void thread_only_survivor(struct shadow_thread *me)

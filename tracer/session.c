@@ -87,8 +87,8 @@ void session_set_env(void)
 	session.env = (struct isa_env){
 		.mode = session.config.mode,
 		.tls_mirror = tls_offset(&shadow_words.mirror),
-		.tls_records = tls_offset(&shadow_words.records),
 		.tls_current = tls_offset(&shadow_words.current),
+		.tls_own = tls_offset(&shadow_words.own),
 		.mask = shadow_root.mask,
 		.features = session.features,
 		.infos = make_infos(),

@@ -124,39 +124,44 @@ static unsigned add_base(struct emitter *e, unsigned rn, uint64_t number, unsign
 }
 
 #define PAIR_REACH (63 * 8 - 64) /* ldp, stp */
+#define WORD_REACH 4095		 /* ldr, str: eight times as far */
 
 /* x@tp = what thread words are at; returns at which offset. */
 static unsigned thread_words(struct emitter *e, unsigned tp)
 {
 	put(e, MRS_TPIDR | tp);
-	return add_base(e, tp, (uint64_t)e->env->tls_mirror, PAIR_REACH);
+	return add_base(e, tp, (uint64_t)e->env->tls_mirror, e->times ? PAIR_REACH : WORD_REACH);
 }
 
-/* x16 = this thread's mirror, x17 = the address of the word that leads to its records. */
-static unsigned load_thread(struct emitter *e, unsigned tp)
+/* x@mirror = this thread's, and with times x@current = its newest entry, by way of x@tp. Returns where the
+ * words are from there. */
+static unsigned load_thread(struct emitter *e, unsigned tp, unsigned mirror, unsigned current)
 {
 	unsigned words = thread_words(e, tp);
 
-	pair(e, LOAD_PAIR, X16, X17, tp, (int)words);
+	if (e->times)
+		pair(e, LOAD_PAIR, mirror, current, tp, (int)words);
+	else
+		load(e, mirror, tp, words);
 	return words;
 }
 
-/* x17 = the records. Slow where there are none yet; where there are, the mirror is valid. */
-static void load_records(struct emitter *e, struct labels *l)
+/* x17 = the records of the thread whose mirror x@mirror is. Slow where there are none yet. */
+static void load_records(struct emitter *e, struct labels *l, unsigned mirror)
 {
-	load(e, X17, X17, 0);
+	put(e, LDUR | (MIRROR_RECORDS & 0x1ffu) << 12 | mirror << 5 | X17);
 	slow_if(e, l, CBZ, X17);
 }
 
-/* The same at an entry, which may be one in a task whose thread pointer leads to memory that libc
- * has not set up. No call returns there that was not made there. */
+/* x16 = the mirror, x17 = the records, and with times x12 = the newest entry. Slow also in a task whose thread
+ * pointer leads to memory that libc has not set up; no call returns there that was not made there. */
 static unsigned load_at_entry(struct emitter *e, struct labels *l, unsigned tp)
 {
-	unsigned offset = load_thread(e, tp);
+	unsigned words = load_thread(e, tp, X16, X12);
 
-	slow_if(e, l, CBZ, X17);
-	load_records(e, l);
-	return offset;
+	slow_if(e, l, CBZ, X16);
+	load_records(e, l, X16);
+	return words;
 }
 
 /* x16, the mirror, becomes E. The mirror is aligned to its size: S goes in as a bit field. */
@@ -184,7 +189,6 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	load(e, X10, X16, OWNER);
 	slow_if(e, l, CBNZ, X10); /* a tail call, or left behind by a longjmp */
 	if (e->times) {
-		load(e, X12, X11, words + 16);
 		load(e, X10, X12, SLOT);
 		operate(e, SUB, X10, X9, X10);
 		slow_if(e, l, TBZ_SIGN, X10); /* the newest call is not older than this one */
@@ -201,7 +205,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	}
 	pair(e, STORE_PAIR, X9, X30, X16, SLOT); /* slot, ret */
 	if (e->times)
-		store(e, X16, X11, words + 16);
+		store(e, X16, X11, words + 8);
 	l->resume = e->p;
 	if (in->point)
 		l->places.run = to_handlers(e, in, l, HOOK_TAG_ENTERED);
@@ -262,7 +266,7 @@ static void emit_times(struct emitter *e, unsigned words, struct unusual *u)
 	operate(e, SUB, X12, X12, X9);
 	operate(e, SUB, X10, X12, X10);
 	load(e, X9, X16, PARENT);
-	store(e, X9, X11, words + 16);
+	store(e, X9, X11, words + 8);
 	load(e, X11, X9, CHILD);
 	operate(e, ADD, X11, X11, X12);
 	store(e, X11, X9, CHILD);
@@ -315,16 +319,15 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 		l->places.account = landing(e);
 	}
 	l->account = e->p;
-	words = thread_words(e, e->times ? X11 : X16);
-	if (e->times) /* E is nearly always the newest call's */
-		pair(e, LOAD_PAIR, X17, X16, X11, (int)words + 8);
-	else
-		pair(e, LOAD_PAIR, X16, X17, X16, (int)words);
-	load_records(e, l);
-	if (e->times)
+	if (e->times) { /* E is nearly always the newest call's */
+		words = load_thread(e, X11, X17, X16);
+		load_records(e, l, X17);
 		put(e, MRS_CNTVCT | X12); /* where there are no records it may be forbidden */
-	else
+	} else {
+		words = load_thread(e, X16, X16, 0);
+		load_records(e, l, X16);
 		place_entry(e);
+	}
 	pair(e, LOAD_PAIR, X10, X30, X16, SLOT); /* slot, ret */
 	operate(e, SUB, X10, X10, X9);
 	slow_if(e, l, CBNZ, X10);

@@ -80,6 +80,7 @@ static inline void load_number(struct emitter *e, unsigned rd, uint64_t value)
 		put(e, insns[i]);
 }
 
+#define LDUR  0xf8400000u
 #define STADD 0xf820001fu /* [xn] += xs */
 #define LDXR  0xc85f7c00u
 #define STXR  0xc8007c00u

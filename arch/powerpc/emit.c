@@ -215,16 +215,10 @@ static void slow_if_zero(struct emitter *e, struct labels *l, enum ppc_reg reg)
 	slow_if(e, l, COND_EQ);
 }
 
-/* r12 = the place of the address of this thread's records */
-static void load_records_place(struct emitter *e, const struct isa_env *env)
+/* r12 = the records of the thread whose mirror is in @mirror. Slow where there are none yet. */
+static void load_records(struct emitter *e, struct labels *l, enum ppc_reg mirror)
 {
-	thread_var(e, false, R12, R12, env->tls_records);
-}
-
-/* r12, their place, becomes this thread's records. Slow where there are none yet. */
-static void load_records(struct emitter *e, struct labels *l)
-{
-	put(e, ppc_ld(R12, 0, R12));
+	put(e, ppc_ld(R12, MIRROR_RECORDS, mirror));
 	slow_if_zero(e, l, R12);
 }
 
@@ -310,10 +304,9 @@ static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_re
  */
 static void load_at_entry(struct emitter *e, struct labels *l, const struct isa_env *env)
 {
-	thread_var(e, false, R11, R11, env->tls_mirror);
+	thread_var(e, false, R11, R11, env->tls_own);
 	slow_if_zero(e, l, R11);
-	load_records_place(e, env);
-	put(e, ppc_ld(R12, 0, R12));
+	put(e, ppc_ld(R12, MIRROR_RECORDS, R11));
 	place_entry(e, env);
 }
 
@@ -449,12 +442,16 @@ static void find_entry(struct emitter *e, const struct isa_emit *in, struct labe
 {
 	bool times = in->env->mode != MODE_COUNT;
 
-	load_records_place(e, in->env);
-	load_records(e, l);
-	/* The newest call's is it, nearly always. */
-	thread_var(e, false, R11, R11, times ? in->env->tls_current : in->env->tls_mirror);
-	if (!times)
+	if (times) {
+		thread_var(e, false, R12, R12, in->env->tls_mirror);
+		load_records(e, l, R12);
+		/* The newest call's is it, nearly always. */
+		thread_var(e, false, R11, R11, in->env->tls_current);
+	} else {
+		thread_var(e, false, R11, R11, in->env->tls_mirror);
+		load_records(e, l, R11);
 		place_entry(e, in->env);
+	}
 	put(e, ppc_ld(R10, FUNC, R11)); /* stacks may be copied */
 	compare_id(e, R10, in->id);
 	slow_if(e, l, COND_NE);
@@ -518,9 +515,9 @@ static void emit_entry_only(struct emitter *e, const struct isa_emit *in, struct
 		put(e, ppc_cmpd(R1, R1));
 		slow_if(e, l, COND_EQ);
 	} else if (in->id != ID_NONE) {
-		load_records_place(e, in->env);
+		thread_var(e, false, R12, R12, in->env->tls_own);
 		slow_if_zero(e, l, R12);
-		load_records(e, l);
+		load_records(e, l, R12);
 		count(e, load_record(e, in->id) + RECORD(calls), kept.all ? R10 : R0);
 	}
 	l->handlers = here(e);

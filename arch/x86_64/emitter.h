@@ -298,23 +298,22 @@ static inline void test(struct emitter *e, enum reg reg)
 }
 
 /*
- * rdx = this thread's records. Slow where there are none yet, and in a task whose thread pointer
- * leads to memory that libc has not set up.
+ * rdx = this thread's records, rcx = its mirror. Slow where there are no records yet, and in a task whose
+ * thread pointer leads to memory that libc has not set up.
  */
 static inline void load_records(struct emitter *e, struct labels *l, const struct isa_env *env)
 {
-	thread_var(e, 0x8b, RDX, env->tls_records); /* mov fs:[tls_records], rdx */
-	test(e, RDX);
+	thread_var(e, 0x8b, RCX, env->tls_mirror); /* mov fs:[tls_mirror], rcx */
+	test(e, RCX);
 	slow_if(e, l, COND_E);
-	mem(e, true, 0x8b, RDX, RDX, 0, false); /* mov [rdx], rdx */
+	load(e, RDX, RCX, MIRROR_RECORDS);
 	test(e, RDX);
 	slow_if(e, l, COND_E);
 }
 
-/* rcx = E. @disp: S - rsp. rax is lost. */
+/* rcx, the mirror, becomes E. @disp: S - rsp. rax is lost. */
 static inline void load_entry(struct emitter *e, const struct isa_env *env, int disp)
 {
-	thread_var(e, 0x8b, RCX, env->tls_mirror); /* mov fs:[tls_mirror], rcx */
 	if (disp)
 		mem(e, false, 0x8d, RAX, RSP, disp, false); /* lea disp(rsp), eax */
 	else

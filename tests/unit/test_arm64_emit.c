@@ -41,7 +41,7 @@ static int emit(enum detour_mode mode, const uint32_t *code, const struct isa_si
 	struct isa_emit in = { .env = &env, .common = &common, .module = &module, .func = &func,
 		.site = site, .bias = BIAS, .id = id, .at = at };
 
-	env = (struct isa_env){ .mode = mode, .tls_mirror = 16, .tls_records = 24, .tls_current = 32,
+	env = (struct isa_env){ .mode = mode, .tls_mirror = 16, .tls_current = 24,
 		.features = features, .mask = (8 << 20) - 8,
 		.slow_entry = 0x111122223333, .slow_exit = 0x555566667777,
 		.slow_unwind = 0x99990000, .slow_release = 0xaaaa0000, .personality = 0xbbbb0000 };
@@ -62,9 +62,9 @@ static const uint32_t counting[] = {
 	0xa9bd2be9, /* stp x9, x10, [sp, #-48]! */
 	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xd53bd050, /* mrs x16, tpidr_el0 */
-	0xa9414610, /* ldp x16, x17, [x16, #16] */
-	0xb40004d1, /* cbz x17, 0x110010a8 */
-	0xf9400231, /* ldr x17, [x17] */
+	0xf9400a10, /* ldr x16, [x16, #16] */
+	0xb40004d0, /* cbz x16, 0x110010a8 */
+	0xf85f0211, /* ldur x17, [x16, #-16] */
 	0xb4000491, /* cbz x17, 0x110010a8 */
 	0xb37e5930, /* bfi x16, x9, #2, #23 */
 	0xf9400e0a, /* ldr x10, [x16, #24] */
@@ -80,8 +80,8 @@ static const uint32_t counting[] = {
 	0xa9bd27ea, /* T: stp x10, x9, [sp, #-48]! */
 	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xd53bd050, /* mrs x16, tpidr_el0 */
-	0xa9414610, /* ldp x16, x17, [x16, #16] */
-	0xf9400231, /* ldr x17, [x17] */
+	0xf9400a10, /* ldr x16, [x16, #16] */
+	0xf85f0211, /* ldur x17, [x16, #-16] */
 	0xb40001f1, /* cbz x17, 0x11001098 */
 	0xb37e5930, /* bfi x16, x9, #2, #23 */
 	0xa9407a0a, /* ldp x10, x30, [x16] */
@@ -127,17 +127,16 @@ static const uint32_t timing[] = {
 	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xa90133eb, /* stp x11, x12, [sp, #16] */
 	0xd53bd04b, /* mrs x11, tpidr_el0 */
-	0xa9414570, /* ldp x16, x17, [x11, #16] */
-	0xb4000991, /* cbz x17, 0x11001144 */
-	0xf9400231, /* ldr x17, [x17] */
-	0xb4000951, /* cbz x17, 0x11001144 */
+	0xa9413170, /* ldp x16, x12, [x11, #16] */
+	0xb4000970, /* cbz x16, 0x11001140 */
+	0xf85f0211, /* ldur x17, [x16, #-16] */
+	0xb4000931, /* cbz x17, 0x11001140 */
 	0xb37d5930, /* bfi x16, x9, #3, #23 */
 	0xf9400e0a, /* ldr x10, [x16, #24] */
-	0xb50008ea, /* cbnz x10, 0x11001144 */
-	0xf940116c, /* ldr x12, [x11, #32] */
+	0xb50008ca, /* cbnz x10, 0x11001140 */
 	0xf940018a, /* ldr x10, [x12] */
 	0xcb0a012a, /* sub x10, x9, x10 */
-	0xb6f8086a, /* tbz x10, #63, 0x11001144 */
+	0xb6f8086a, /* tbz x10, #63, 0x11001140 */
 	0xd28000aa, /* mov x10, #0x5 */
 	0xa901460a, /* stp x10, x17, [x16, #16] */
 	0x91050231, /* add x17, x17, #0x140 */
@@ -146,38 +145,38 @@ static const uint32_t timing[] = {
 	0xd53be04a, /* mrs x10, cntvct_el0 */
 	0xa902b20a, /* stp x10, x12, [x16, #40] */
 	0xa9007a09, /* stp x9, x30, [x16] */
-	0xf9001170, /* str x16, [x11, #32] */
+	0xf9000d70, /* str x16, [x11, #24] */
 	0xa94133eb, /* ldp x11, x12, [sp, #16] */
 	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
-	0x94000048, /* bl 0x11001188 */
+	0x94000047, /* bl 0x11001180 */
 	0xa9bd27ea, /* T: stp x10, x9, [sp, #-48]! */
 	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xa90133eb, /* stp x11, x12, [sp, #16] */
 	0xd53bd04b, /* mrs x11, tpidr_el0 */
-	0xa941c171, /* ldp x17, x16, [x11, #24] */
-	0xf9400231, /* ldr x17, [x17] */
-	0xb4000591, /* cbz x17, 0x11001134 */
+	0xa9414171, /* ldp x17, x16, [x11, #16] */
+	0xf85f0231, /* ldur x17, [x17, #-16] */
+	0xb4000591, /* cbz x17, 0x11001130 */
 	0xd53be04c, /* mrs x12, cntvct_el0 */
 	0xa9407a0a, /* ldp x10, x30, [x16] */
 	0xcb09014a, /* sub x10, x10, x9 */
-	0xb500050a, /* cbnz x10, 0x11001134 */
+	0xb500050a, /* cbnz x10, 0x11001130 */
 	0xf9400a0a, /* ldr x10, [x16, #16] */
 	0xd100154a, /* sub x10, x10, #0x5 */
-	0xb50004aa, /* cbnz x10, 0x11001134 */
+	0xb50004aa, /* cbnz x10, 0x11001130 */
 	0x91052231, /* add x17, x17, #0x148 */
 	0xa942260a, /* ldp x10, x9, [x16, #32] */
 	0xcb09018c, /* sub x12, x12, x9 */
 	0xcb0a018a, /* sub x10, x12, x10 */
 	0xf9401a09, /* ldr x9, [x16, #48] */
-	0xf9001169, /* str x9, [x11, #32] */
+	0xf9000d69, /* str x9, [x11, #24] */
 	0xf940112b, /* ldr x11, [x9, #32] */
 	0x8b0c016b, /* add x11, x11, x12 */
 	0xf900112b, /* str x11, [x9, #32] */
 	0xa942ae29, /* ldp x9, x11, [x17, #40] */
 	0xcb0b018b, /* sub x11, x12, x11 */
-	0xb6f801cb, /* tbz x11, #63, 0x11001108 */
+	0xb6f801cb, /* tbz x11, #63, 0x11001104 */
 	0x8b0c0129, /* add x9, x9, x12 */
-	0xb7f801e9, /* tbnz x9, #63, 0x11001114 */
+	0xb7f801e9, /* tbnz x9, #63, 0x11001110 */
 	0xf900021f, /* str xzr, [x16] */
 	0xd280002b, /* mov x11, #0x1 */
 	0xf82b023f, /* stadd x11, [x17] */
@@ -190,41 +189,40 @@ static const uint32_t timing[] = {
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
 	0xd65f03c0, /* ret */
 	0xf9001a2c, /* str x12, [x17, #48] */
-	0xb5fffe89, /* cbnz x9, 0x110010dc */
-	0x14000006, /* b 0x11001128 */
+	0xb5fffe89, /* cbnz x9, 0x110010d8 */
+	0x14000006, /* b 0x11001124 */
 	0x91000529, /* add x9, x9, #0x1 */
-	0xb4fffe29, /* cbz x9, 0x110010dc */
-	0xb6f8006c, /* tbz x12, #63, 0x11001128 */
+	0xb4fffe29, /* cbz x9, 0x110010d8 */
+	0xb6f8006c, /* tbz x12, #63, 0x11001124 */
 	0xcb0c014a, /* sub x10, x10, x12 */
 	0xcb0c018c, /* sub x12, x12, x12 */
 	0xaa2c03e9, /* mvn x9, x12 */
 	0xf9001629, /* str x9, [x17, #40] */
-	0x17ffffeb, /* b 0x110010dc */
-	0x100001b0, /* adr x16, 0x11001168 */
-	0x17fffbdc, /* b 0x110000a8 */
+	0x17ffffeb, /* b 0x110010d8 */
+	0x10000190, /* adr x16, 0x11001160 */
+	0x17fffbdd, /* b 0x110000a8 */
 	0xd503249f, /* bti j */
-	0x17ffffef, /* b 0x110010fc */
-	0x10000130, /* adr x16, 0x11001168 */
-	0x17fffbb3, /* b 0x11000014 */
+	0x17ffffef, /* b 0x110010f8 */
+	0x10000110, /* adr x16, 0x11001160 */
+	0x17fffbb4, /* b 0x11000014 */
 	0xd503249f, /* bti j */
-	0x17ffffc4, /* b 0x11001060 */
+	0x17ffffc4, /* b 0x1100105c */
 	0xd503249f, /* bti j */
 	0xa94133eb, /* ldp x11, x12, [sp, #16] */
 	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
-	0x1400000a, /* b 0x11001188 */
-	0xd4200000, /* brk #0x0 */
+	0x14000009, /* b 0x11001180 */
 	0x00000005, /* info.id */
-	0xffffffe4, /* info.resume */
-	0xffffffec, /* info.bypass */
-	0xffffffd4, /* info.leave */
+	0xffffffe8, /* info.resume */
+	0xfffffff0, /* info.bypass */
+	0xffffffd8, /* info.leave */
 	0x00000000, /* info.watch */
 	0x00000000, /* info.tails */
 	0x00000000, /* info.point */
 	0x00000000,
 	0xa9bf7bfd, /* B: stp x29, x30, [sp, #-16]! */
-	0x17bfff9e, /* b 0x10001004 */
+	0x17bfffa0, /* b 0x10001004 */
 };
-#define TIMING_T 27
+#define TIMING_T 26
 
 static void expect_words(const uint32_t *words, size_t size, const struct isa_detour *detour)
 {

@@ -452,6 +452,31 @@ BOTH(calls_of_a_thread_that_has_ended_are_unwound)
 	cr_assert_eq(SUM(1, unwound), 1, "once is enough");
 }
 
+/* Detours find no records in a pause; the slow path does. */
+BOTH(a_pause_hides_the_records)
+{
+	struct shadow_thread *self;
+	struct func_record *mine;
+
+	call(1, stack + 100, RET(1));
+	self = shadow_self();
+	mine = shadow_records_of(self);
+	for (int stopped = 0; stopped < 2; stopped++) {
+		bool hidden = stopped && shadow_hooks.mode != MODE_COUNT;
+
+		cr_assert_eq(self->records[0], hidden ? 0 : (uint64_t)mine);
+		for (int twice = 0; twice < 2; twice++)
+			cr_assert(shadow_pause(true));
+		cr_expect_eq(self->records[0], 0);
+		cr_expect_eq(shadow_records_of(self), mine);
+		for (int twice = 0; twice < 2; twice++)
+			cr_assert(shadow_pause(false));
+		cr_expect_eq(self->records[0], hidden ? 0 : (uint64_t)mine, "%d", stopped);
+		cr_expect_eq(shadow_records_of(self), mine);
+		shadow_stop_clock();
+	}
+}
+
 static void *leaves_paused(void *word)
 {
 	call(1, word, RET(1));
@@ -473,6 +498,7 @@ BOTH(a_pause_ends_with_its_thread)
 	cr_assert_eq(other, shadow_self(), "the memory is to be used again");
 	call(3, stack + 400, RET(3));
 	cr_assert_eq(SUM(3, calls), 1);
+	cr_assert_neq(other->records[0], 0, "detours count again");
 }
 
 /* The process ends: open calls stay open, those whose frames are gone do not. */
@@ -730,12 +756,14 @@ Test(shadow_profile, what_was_left_is_not_active)
 Test(shadow_pages, what_a_fork_wipes_has_a_page_of_its_own)
 {
 	struct shadow_thread *thread;
-	size_t before;
+	uint64_t page;
 
 	sys_page = 65536;
 	begin(MODE_COUNT);
 	thread = thread_enter();
 	cr_assert_not_null(thread);
-	before = (size_t)((uint8_t *)thread->records - (uint8_t *)thread);
-	cr_expect(before >= sizeof(*thread) && before % 65536 == 0, "%zu", before);
+	page = (uint64_t)thread->records & -65536ul;
+	cr_expect_eq((uint64_t)thread->records, thread->node.mirror + MIRROR_RECORDS);
+	cr_expect_eq(thread->node.mirror, page + 65536);
+	cr_expect_eq(msync((void *)page, 65536, MS_ASYNC), 0);
 }

@@ -298,7 +298,6 @@ static void begin(enum detour_mode mode)
 	mirror_setup(mode);
 	env = (struct isa_env){ .mode = mode, .mask = shadow_root.mask,
 		.features = getauxval(AT_HWCAP), .tls_mirror = tls(&shadow_words.mirror),
-		.tls_records = tls(&shadow_words.records),
 		.tls_current = tls(&shadow_words.current), .slow_entry = (uint64_t)slow_entry,
 		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
 		.slow_release = (uint64_t)shadow_slow_release };
@@ -402,7 +401,7 @@ static void compare(struct traced *t, const struct row *r, const char *how, bool
 		memcpy(code, area, sizeof(code));
 		patch(t, r->name);
 		if (wiped)
-			*shadow_words.records = 0;
+			*(uint64_t *)(shadow_words.mirror + MIRROR_RECORDS) = 0;
 		run(&traced, t);
 		memcpy(area, code, sizeof(code));
 		flush(t->start, sizeof(code));
@@ -563,9 +562,9 @@ static void slow_returns(enum detour_mode mode)
 		run(&plain, &t);
 		memcpy(&code, area, 4);
 		patch(&t, wipes.name);
-		/* The first call is slow and makes shadow_words.records this thread's. */
+		/* The first call is slow and makes shadow_words.mirror this thread's. */
 		if (round)
-			plain.regs[0] = traced.regs[0] = (uint64_t)shadow_words.records;
+			plain.regs[0] = traced.regs[0] = shadow_words.mirror + MIRROR_RECORDS;
 		run(&traced, &t);
 		memcpy(area, &code, 4);
 		flush(t.start, 4);
@@ -988,9 +987,9 @@ static unsigned ask_range(const struct traced *t, const struct row *r, uint64_t 
 		asked.range_start = start;
 		asked.hit = asked.wrong = false;
 		randomize(&cpu);
-		cpu.regs[0] = (uint64_t)(shadow_self() ? shadow_words.records : &word);
+		cpu.regs[0] = shadow_self() ? shadow_words.mirror + MIRROR_RECORDS : (uint64_t)&word;
 		if (wiped && shadow_self())
-			*shadow_words.records = 0;
+			*(uint64_t *)(shadow_words.mirror + MIRROR_RECORDS) = 0;
 		set_insn(at, BRK);
 		run(&cpu, t);
 		set_insn(at, asked.insn);

@@ -280,8 +280,7 @@ static void begin(enum detour_mode mode)
 		.lost_call = lost_call, .borrowed = borrowed };
 	mirror_setup(mode);
 	env = (struct isa_env){ .mode = mode, .mask = shadow_root.mask,
-		.tls_mirror = tls(&shadow_words.mirror),
-		.tls_records = tls(&shadow_words.records),
+		.tls_mirror = tls(&shadow_words.mirror), .tls_own = tls(&shadow_words.own),
 		.tls_current = tls(&shadow_words.current), .slow_entry = (uint64_t)slow_entry,
 		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
 		.slow_release = (uint64_t)shadow_slow_release };
@@ -380,7 +379,7 @@ static void compare(struct traced *t, const struct row *r, const char *how, bool
 		memcpy(code, area, sizeof(code));
 		patch(t, r->name);
 		if (wiped)
-			*shadow_words.records = 0;
+			*(uint64_t *)(shadow_words.mirror + MIRROR_RECORDS) = 0;
 		run_cpu(&traced);
 		memcpy(area, code, sizeof(code));
 		flush(area, sizeof(code));
@@ -534,9 +533,9 @@ static void slow_returns(enum detour_mode mode, bool own_rules)
 		plain = traced = before;
 		run_cpu(&plain);
 		patch(&t, wipes.name);
-		/* The first call is slow and makes shadow_words.records this thread's. */
+		/* The first call is slow and makes shadow_words.mirror this thread's. */
 		if (round)
-			plain.regs[3] = traced.regs[3] = (uint64_t)shadow_words.records;
+			plain.regs[3] = traced.regs[3] = shadow_words.mirror + MIRROR_RECORDS;
 		run_cpu(&traced);
 		memcpy(area, wipes.code, 4);
 		flush(area, 4);

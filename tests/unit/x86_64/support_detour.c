@@ -226,7 +226,7 @@ void begin(enum detour_mode mode)
 		.lost_call = lost_call, .borrowed = borrowed, .watch = watch };
 	mirror_setup(mode);
 	env = (struct isa_env){ .mode = mode, .mask = shadow_root.mask,
-		.tls_mirror = tls(&shadow_words.mirror), .tls_records = tls(&shadow_words.records),
+		.tls_mirror = tls(&shadow_words.mirror),
 		.tls_current = tls(&shadow_words.current), .infos = infos, .slow_entry = (uint64_t)slow_entry,
 		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
 		.slow_release = (uint64_t)shadow_slow_release };

@@ -132,7 +132,7 @@ static void wiped_before(enum detour_mode mode)
 		plain = traced = before;
 		run_cpu(&plain, t.start);
 		patch(&t, rows[i].name);
-		*shadow_words.records = 0;
+		*(uint64_t *)(shadow_words.mirror + MIRROR_RECORDS) = 0;
 		run_cpu(&traced, t.start);
 		same(rows[i].name, "slow entry", &plain, &traced);
 	}
@@ -171,8 +171,8 @@ static void wiped_inside(enum detour_mode mode)
 		run_cpu(&plain, t.start);
 		memcpy(saved, area, sizeof(saved));
 		patch(&t, wipes.name);
-		/* The first call is slow and makes shadow_words.records this thread's. */
-		traced.regs[7] = (uint64_t)shadow_words.records;
+		/* The first call is slow and makes shadow_words.mirror this thread's. */
+		traced.regs[7] = shadow_words.mirror + MIRROR_RECORDS;
 		plain.regs[7] = traced.regs[7];
 		if (round)
 			run_cpu(&traced, t.start);
