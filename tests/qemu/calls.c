@@ -37,6 +37,22 @@ void ftr_bench_calls(void)
 
 static BENCH_LOOP(loop_calls, ftr_bench_calls())
 
+/* Ends in a jump to another traced function. */
+__attribute__((noipa, aligned(64))) void ftr_bench_tailed(void);
+void ftr_bench_tailed(void)
+{
+	__asm__ volatile("");
+}
+
+__attribute__((noipa, aligned(64))) void ftr_bench_tail(void);
+void ftr_bench_tail(void)
+{
+	__asm__ volatile("");
+	ftr_bench_tailed();
+}
+
+static BENCH_LOOP(loop_tail, ftr_bench_tail())
+
 #define ROW(name) { #name, loop_##name }
 
 int main(int argc, char **argv)
@@ -44,7 +60,7 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*loop)(uint64_t rounds);
-	} rows[] = { ROW(empty), ROW(stack), ROW(nop), ROW(push), ROW(ret), ROW(calls),
+	} rows[] = { ROW(empty), ROW(stack), ROW(nop), ROW(push), ROW(ret), ROW(calls), ROW(tail),
 		ROW(nop_only), ROW(push_only) };
 	uint64_t rounds = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000;
 
