@@ -6,17 +6,13 @@
 #include "loader.h"
 #include "probe.h"
 #include "usdt.h"
+#include "wiped.h"
 #include "../arch/sys.h"
 #include "../rethook/shadow.h"
 #include "../trampolines/live.h"
 #include "../trampolines/signals.h"
 #include <dlfcn.h>
 #include <errno.h>
-#include <sys/mman.h>
-
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
 
 #define EXPORTED __attribute__((visibility("default")))
 
@@ -27,7 +23,6 @@ struct usdt usdt;
 static int prepare(void)
 {
 	struct usdt_wiped *none = NULL, *w;
-	size_t size = sizeof(*w);
 	int err;
 
 	if (!arch_hit_prepare())
@@ -38,14 +33,13 @@ static int prepare(void)
 	usdt_prepare_hits();
 	if (__atomic_load_n(&usdt.wiped, __ATOMIC_ACQUIRE))
 		return 0;
-	w = sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (sys_failed(w))
+	w = wiped_alloc(sizeof(*w));
+	if (!w)
 		return -ENOMEM;
-	if (sys_call(SYS_madvise, w, size, MADV_WIPEONFORK)
-		|| !__atomic_compare_exchange_n(
-			&usdt.wiped, &none, w, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-		sys_munmap(w, size);
-	return usdt.wiped ? 0 : -EPERM;
+	if (!__atomic_compare_exchange_n(
+		    &usdt.wiped, &none, w, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		wiped_free(w, sizeof(*w));
+	return 0;
 }
 
 /* While it is held no signal handler of the program's interrupts. Where system calls may be forbidden,

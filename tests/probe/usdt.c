@@ -16,6 +16,8 @@ int main(void)
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/auxv.h>
@@ -405,6 +407,51 @@ static void a_forked_child_has_them(void)
 	CHECK_INT(ftr_usdt_detach(u), 0);
 }
 
+static atomic_int inside, may_leave;
+
+static void stay(struct ftr_usdt_hit *hit, void *data)
+{
+	(void)hit;
+	++*(atomic_int *)data;
+	atomic_store(&inside, 1);
+	while (!atomic_load(&may_leave))
+		sched_yield();
+}
+
+static void *loop_once(void *arg)
+{
+	loop(1);
+	return arg;
+}
+
+/* A handler runs in a thread that the child does not have: nobody waits for it there. */
+static void forked_amid_a_hit(void)
+{
+	atomic_int hits = 0;
+	struct ftr_usdt *u;
+	pthread_t thread;
+	int status = -1;
+	pid_t child;
+
+	CHECK_INT(ftr_usdt_attach("ftrtest", "loop", NULL, stay, &hits, &u), 1);
+	CHECK_INT(pthread_create(&thread, NULL, loop_once, NULL), 0);
+	while (!atomic_load(&inside))
+		sched_yield();
+	child = fork();
+	if (!child) {
+		alarm(60);
+		CHECK_INT(ftr_usdt_detach(u), 0);
+		CHECK_INT(loop(3), 3);
+		CHECK_INT(hits, 1);
+		_exit(0);
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK(status == 0, "status %x", (unsigned)status);
+	atomic_store(&may_leave, 1);
+	pthread_join(thread, NULL);
+	CHECK_INT(ftr_usdt_detach(u), 0);
+}
+
 /* Not even for arguments in memory. */
 static void note_in_memory(struct ftr_usdt_hit *hit, void *data)
 {
@@ -460,6 +507,7 @@ int main(void)
 	call_stacks();
 	attached_while_threads_run();
 	a_forked_child_has_them();
+	forked_amid_a_hit();
 	if (!is_emulated()) /* no seccomp there */
 		hits_make_no_system_call();
 	puts("ok");
