@@ -7,7 +7,6 @@
  * flags: -O2
  * flags: -O0
  * flags: clang -O2
- * needs: x86_64
  * stacks: several
  * expect: fiber_main calls=4 returned=0
  * expect: pass calls=400 returned=396
@@ -19,17 +18,52 @@
 #include "target.h"
 
 #include <signal.h>
+#include <string.h>
 
 #define STACK 32768
 #define TURNS 100
 
-/* Save callee-saved registers, store the stack pointer in *from, go on with the stack @to. */
+/*
+ * Save callee-saved registers, store the stack pointer in *from, go on with the stack @to. What is on
+ * a stack meanwhile: FRAME words, and behind them those that were the caller's; word ENTRY is where
+ * it goes on. Vectors and floating-point registers are not in use here.
+ */
 void switch_stack(void **from, void *to);
+#if defined(__x86_64__)
+#define FRAME  6
+#define BEHIND 2
+#define ENTRY  6
 __asm__(".text\n.globl switch_stack\n.type switch_stack, @function\nswitch_stack:\n\t"
 	"push %rbp\n\tpush %rbx\n\tpush %r12\n\tpush %r13\n\tpush %r14\n\tpush %r15\n\t"
 	"mov %rsp, (%rdi)\n\tmov %rsi, %rsp\n\t"
 	"pop %r15\n\tpop %r14\n\tpop %r13\n\tpop %r12\n\tpop %rbx\n\tpop %rbp\n\tret\n"
 	".size switch_stack, .-switch_stack\n");
+#elif defined(__aarch64__)
+#define FRAME  12
+#define BEHIND 0
+#define ENTRY  1
+__asm__(".text\n.globl switch_stack\n.type switch_stack, %function\nswitch_stack:\n\t"
+	"stp x29, x30, [sp, #-96]!\n\tstp x19, x20, [sp, #16]\n\tstp x21, x22, [sp, #32]\n\t"
+	"stp x23, x24, [sp, #48]\n\tstp x25, x26, [sp, #64]\n\tstp x27, x28, [sp, #80]\n\t"
+	"mov x9, sp\n\tstr x9, [x0]\n\tmov sp, x1\n\t"
+	"ldp x27, x28, [sp, #80]\n\tldp x25, x26, [sp, #64]\n\tldp x23, x24, [sp, #48]\n\t"
+	"ldp x21, x22, [sp, #32]\n\tldp x19, x20, [sp, #16]\n\tldp x29, x30, [sp], #96\n\tret\n"
+	".size switch_stack, .-switch_stack\n");
+#else
+#define FRAME  22
+#define BEHIND 12
+#define ENTRY  (FRAME + 2)
+/* r12: a function that is entered so computes r2 from it. */
+__asm__(".text\n.globl switch_stack\n.type switch_stack, @function\nswitch_stack:\n\t"
+	"mflr 0\n\tstd 0, 16(1)\n\tmfcr 0\n\tstd 0, 8(1)\n\tstdu 1, -176(1)\n\t"
+	".irp n, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31\n\t"
+	"std \\n, (\\n - 10) * 8(1)\n\t.endr\n\t"
+	"std 1, 0(3)\n\tmr 1, 4\n\t"
+	".irp n, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31\n\t"
+	"ld \\n, (\\n - 10) * 8(1)\n\t.endr\n\t"
+	"addi 1, 1, 176\n\tld 0, 8(1)\n\tmtcrf 0x38, 0\n\tld 0, 16(1)\n\tmtlr 0\n\tmr 12, 0\n\tblr\n"
+	".size switch_stack, .-switch_stack\n");
+#endif
 
 static void *main_stack, *fiber_stack[4];
 static int current;
@@ -63,11 +97,11 @@ static NOIPA void outside(void)
 
 static void make(int number, char *memory)
 {
-	void **top = (void **)(((unsigned long)memory + STACK) & ~63ul);
+	void **top = (void **)(((unsigned long)memory + STACK) & ~63ul) - FRAME - BEHIND;
 
-	*--top = NULL;
-	*--top = (void *)fiber_main; /* the first switch returns into it */
-	fiber_stack[number] = top - 6;
+	memset(top, 0, (FRAME + BEHIND) * sizeof(*top));
+	top[ENTRY] = (void *)fiber_main; /* the first switch returns into it */
+	fiber_stack[number] = top;
 }
 
 static void run(int number)
