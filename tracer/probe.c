@@ -10,7 +10,6 @@
 #include "../trampolines/live.h"
 #include <errno.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -27,13 +26,17 @@ struct ftr_probe {
 	struct target **targets;
 	size_t ntargets, room;
 	struct ftr_counts base;	  /* what there was before, in all, */
-	struct ftr_counts *bases; /* and by thread, indexed by shadow_thread.block; NULL: nothing */
+	uint64_t process;	  /* in this one (see this_process()), */
+	struct ftr_counts *bases; /* and by thread, indexed by shadow_thread.block; NULL: nothing;
+				   * a fork wipes it, as it does the counts */
 };
 
 static struct {
 	struct ftr_probe *first; /* RCU */
 	struct ftr_probe *retired; /* detached by a handler while others of its handlers ran */
 	uint64_t serial;
+	uint64_t *process; /* a fork wipes it; 0: not numbered yet */
+	uint64_t processes; /* numbers given, in this one and its ancestors */
 	int holder; /* thread id of who holds the lock; 0: nobody */
 	unsigned closing; /* threads that close images, without the lock */
 } probes;
@@ -192,7 +195,7 @@ struct search {
 	const struct ftr_probe_spec *spec;
 	struct ftr_probe *probe;
 	size_t refused;	    /* functions that cannot be served, */
-	const char *module; /* the last of them, */
+	const char *module; /* the last of them, or else a part of one, */
 	const char *symbol;
 	enum site_reason reason; /* and why */
 	int err;
@@ -216,6 +219,19 @@ static bool reserve(struct ftr_probe *p)
 	return true;
 }
 
+/* What a compiler moves out of a function ("f.cold") has no calls: nothing is missed with it. */
+static void refuse(struct search *s, const struct target *t)
+{
+	bool function = t->function.site.reason != REASON_FRAGMENT;
+
+	if (!function && s->refused)
+		return;
+	s->refused += function;
+	s->module = t->point.function.module;
+	s->symbol = t->point.function.name;
+	s->reason = t->function.site.reason;
+}
+
 static void take(struct search *s, struct catalog_module *module, const struct symbol *symbol,
 	const char *called)
 {
@@ -236,10 +252,7 @@ static void take(struct search *s, struct catalog_module *module, const struct s
 			return;
 	if (t->function.site.choice == SITE_REFUSED
 		|| (s->spec->ret && t->function.site.entry_only)) {
-		s->refused++;
-		s->module = t->point.function.module;
-		s->symbol = t->point.function.name;
-		s->reason = t->function.site.reason;
+		refuse(s, t);
 		return;
 	}
 	s->probe->targets[s->probe->ntargets++] = t;
@@ -284,6 +297,8 @@ static void take_named(struct search *s, struct catalog_module *module, char *sc
 		const struct symbol *symbol = &symbols->list[i];
 
 		plan_symbol_names(&module->plan, symbol, true, scratch, names);
+		if (names[2] && str_find(symbol->name, ".part."))
+			names[2] = NULL; /* which the function itself calls, too */
 		if (is_ours(symbol->start + module->module.bias)
 			|| (!matches(s->spec->name, names, 3)
 				&& !matches(s->spec->name, symbol->aliases, symbol->naliases)))
@@ -341,7 +356,7 @@ static int find_functions(struct ftr_probe *probe, const struct ftr_probe_spec *
 	keep_address(probe, (uint64_t)spec->function);
 	if (s.err)
 		return s.err;
-	if (s.refused && (!probe->ntargets || !(spec->flags & FTR_BEST_EFFORT)))
+	if (probe->ntargets ? s.refused && !(spec->flags & FTR_BEST_EFFORT) : s.symbol != NULL)
 		return probe_fail(s.reason >= REASON_RETURNS_TWICE ? -ENODATA : -ENOTSUP,
 			"%s: %s (%s)", s.symbol, isa_reason_name(s.reason), s.module);
 	if (probe->ntargets)
@@ -503,6 +518,20 @@ static void subtract(struct ftr_counts *counts, const struct ftr_counts *base)
 	counts->unwound -= base->unwound;
 }
 
+/* A number that parent and child do not share: what is noted with it counts in one of them only. */
+static uint64_t this_process(void)
+{
+	uint64_t none = 0, number = __atomic_load_n(probes.process, __ATOMIC_ACQUIRE);
+
+	if (number)
+		return number;
+	number = __atomic_add_fetch(&probes.processes, 1, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(probes.process, &none, number, false, __ATOMIC_ACQ_REL,
+		       __ATOMIC_ACQUIRE)
+		? number
+		: none;
+}
+
 static struct ftr_counts *bases_of(struct ftr_probe *p)
 {
 	struct ftr_counts *bases = __atomic_load_n(&p->bases, __ATOMIC_ACQUIRE), *none = NULL;
@@ -510,14 +539,13 @@ static struct ftr_counts *bases_of(struct ftr_probe *p)
 
 	if (bases)
 		return bases;
-	bases = sys_mmap(NULL, size, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (sys_failed(bases))
+	bases = wiped_alloc(size);
+	if (!bases)
 		return NULL;
 	if (__atomic_compare_exchange_n(
 		    &p->bases, &none, bases, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 		return bases;
-	sys_munmap(bases, size);
+	wiped_free(bases, size);
 	return none;
 }
 
@@ -538,6 +566,7 @@ static void rebase_all(struct ftr_probe *p)
 {
 	p->base = (struct ftr_counts){ 0 };
 	add_all(p, &p->base);
+	p->process = this_process();
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
 		rebase(p, t);
 }
@@ -582,7 +611,8 @@ EXPORTED int ftr_read(const struct ftr_probe *p, struct ftr_counts *counts)
 		return ftr_read_thread(p, p->spec.thread, counts);
 	*counts = (struct ftr_counts){ 0 };
 	add_all(p, counts);
-	subtract(counts, &p->base);
+	if (p->process == this_process())
+		subtract(counts, &p->base);
 	return 0;
 }
 
@@ -608,7 +638,7 @@ EXPORTED int ftr_probe_function(const struct ftr_probe *p, unsigned index,
 static void free_probe(struct ftr_probe *p)
 {
 	if (p->bases)
-		sys_munmap(p->bases, BLOCKS_MAX * sizeof(*p->bases));
+		wiped_free(p->bases, BLOCKS_MAX * sizeof(*p->bases));
 	pool_free(p->targets, p->room * sizeof(*p->targets));
 	p->serial = 0;
 	pool_free(p, sizeof(*p));
@@ -698,6 +728,10 @@ static void prepare_attach(void *arg)
 
 	watch_forks();
 	a->err = session_ready();
+	if (!a->err && !probes.process) {
+		probes.process = wiped_alloc(sizeof(*probes.process));
+		a->err = probes.process ? 0 : -ENOMEM;
+	}
 	if (a->err) {
 		probe_fail(a->err, "no memory for counts");
 		return;
@@ -746,6 +780,8 @@ static int check(const struct ftr_probe_spec *spec, size_t size, struct ftr_prob
 		return probe_fail(-EINVAL, "no function: give its address or its name");
 	if (spec->flags & ~(unsigned)(FTR_GENERAL_REGS | FTR_BEST_EFFORT))
 		return probe_fail(-EINVAL, "flags 0x%x: unknown", spec->flags);
+	if (spec->thread < 0)
+		return probe_fail(-EINVAL, "thread %d: no thread has a negative id", spec->thread);
 	if ((spec->entry || spec->ret) && !arch_calls_handlers)
 		return probe_fail(-ENOSYS, "no handlers on this CPU, only counts");
 	if (shadow_hooks.sealed)
@@ -897,7 +933,7 @@ EXPORTED int ftr_detach(struct ftr_probe *p)
 	struct detachment d = { .q = &q, .probe = p };
 	int err;
 
-	if (!is_probe(p))
+	if (!__atomic_load_n(&probes.first, __ATOMIC_RELAXED))
 		return probe_fail(-EINVAL, "no such probe");
 	lock_prepared(&q, prepare_detach, &d);
 	err = d.probe ? detach(&d) : probe_fail(-EINVAL, "no such probe");

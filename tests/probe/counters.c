@@ -144,6 +144,44 @@ static void counts_by_thread(void)
 	CHECK_INT(ftr_detach(p), 0);
 }
 
+/* As compilers name the parts that they move out of a function. The first is called, the second is
+ * jumped to, with a frame. */
+int split(int n) __asm__("_Z5spliti");
+int split_part(int n) __asm__("_Z5spliti.part.0");
+__asm__(".pushsection .text\n"
+	".type _Z5spliti.cold, %function\n"
+	"_Z5spliti.cold:\n"
+	".cfi_startproc\n"
+	".cfi_def_cfa_offset 64\n"
+	".long 0, 0\n"
+	".cfi_endproc\n"
+	".size _Z5spliti.cold, 8\n"
+	".popsection\n");
+
+NOINLINE int split_part(int n)
+{
+	return sink + n;
+}
+
+NOINLINE int split(int n)
+{
+	return split_part(n) + 1;
+}
+
+static void ignores_parts(void)
+{
+	struct ftr_probe *p = NULL;
+
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "split" }), &p), 1);
+	split(1);
+	CHECK_COUNTS(p, 1, 1, 0);
+	CHECK_INT(ftr_detach(p), 0);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "_Z5split*" }), &p), 2);
+	CHECK_INT(ftr_detach(p), 0);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "_Z5spliti.cold" }), &p), -ENOTSUP);
+	CHECK(strstr(ftr_error(), "fragment"), "%s", ftr_error());
+}
+
 static void refuses(void)
 {
 	/* Not a constant: code that refers to the inside of a function keeps it from being patched. */
@@ -161,7 +199,9 @@ static void refuses(void)
 		-EINVAL);
 	CHECK_INT(ftr_attach_sized(&(struct ftr_probe_spec){ .name = "fib" }, 3, &p), -EINVAL);
 	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib" }), NULL), -EINVAL);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib", .thread = -1 }), &p), -EINVAL);
 	CHECK_INT(ftr_detach(NULL), -EINVAL);
+	CHECK_INT(ftr_detach((struct ftr_probe *)8), -EINVAL);
 	CHECK_INT(ftr_read(NULL, &counts), -EINVAL);
 	CHECK_INT(ftr_reset(NULL), -EINVAL);
 	CHECK(!p);
@@ -174,6 +214,7 @@ int main(void)
 	finds_by_name();
 	finds_indirect_functions();
 	counts_by_thread();
+	ignores_parts();
 	refuses();
 	puts("ok");
 	return 0;

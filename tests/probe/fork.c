@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A child has its parent's probes with counts from 0, and what it detaches stays attached in its
- * parent: with fork(2), with a raw system call, and while other threads attach and detach. (After a
+ * A child has its parent's probes with counts from 0, also when the functions had been called before
+ * its parent attached, and what it detaches stays attached in its parent: with fork(2), with a raw system call, and while other threads attach and detach. (After a
  * raw fork of several threads, locks of the C library may be held for ever.)
  */
 #include "check.h"
@@ -25,13 +25,18 @@ NOINLINE static void other(void)
 	sink++;
 }
 
+static void forks(struct ftr_probe *p, int raw, int attaches);
+
 static void in_child(struct ftr_probe *p, int attaches)
 {
+	struct ftr_counts mine;
 	struct ftr_probe *more;
 
 	CHECK_COUNTS(p, 0, 0, 0);
 	work();
 	CHECK_COUNTS(p, 1, 1, 0);
+	CHECK_INT(ftr_read_thread(p, 0, &mine), 0);
+	CHECK_INT(mine.calls, 1);
 	if (!attaches)
 		_exit(0);
 	more = attach(work, NULL, NULL, NULL);
@@ -39,6 +44,8 @@ static void in_child(struct ftr_probe *p, int attaches)
 	CHECK_COUNTS(p, 2, 2, 0);
 	CHECK_COUNTS(more, 1, 1, 0);
 	CHECK_INT(ftr_detach(p), 0);
+	if (attaches > 1)
+		forks(more, 0, attaches - 1);
 	CHECK_INT(ftr_detach(more), 0);
 	work();
 	_exit(0);
@@ -52,7 +59,7 @@ static void *toggle(void *unused)
 	return NULL;
 }
 
-static void forks(struct ftr_probe *p, int raw, int alone)
+static void forks(struct ftr_probe *p, int raw, int attaches)
 {
 	pid_t child;
 	int status;
@@ -65,7 +72,7 @@ static void forks(struct ftr_probe *p, int raw, int alone)
 	child = fork();
 #endif
 	if (!child)
-		in_child(p, alone || !raw);
+		in_child(p, attaches);
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0);
 }
@@ -76,13 +83,16 @@ int main(void)
 	pthread_t thread;
 
 	work();
-	forks(p, 0, 1);
+	CHECK_INT(ftr_detach(p), 0);
+	p = attach(work, NULL, NULL, NULL); /* has been called before */
 	work();
-	forks(p, 1, 1);
+	forks(p, 0, 3);
+	work();
+	forks(p, 1, 3);
 	CHECK_COUNTS(p, 2, 2, 0);
 	pthread_create(&thread, NULL, toggle, NULL);
 	for (int i = 0; i < 20; i++)
-		forks(p, i & 1, 0);
+		forks(p, i & 1, !(i & 1));
 	stop = true;
 	pthread_join(thread, NULL);
 	work();
