@@ -286,6 +286,21 @@ struct call_state {
 };
 
 /*
+ * What of a result handlers have asked for. When the function is skipped, no other register changes:
+ * a caller may know which ones the function leaves alone (gcc's -fipa-ra). 0: as RESULT_GENERAL.
+ */
+enum result_part {
+	RESULT_GENERAL = 1,
+	RESULT_GENERAL_2 = 2, /* the second register of a 128-bit integer */
+	RESULT_VECTOR = 4,
+	RESULT_FLOAT = 8, /* where it is not in a vector register */
+	RESULT_FLOAT_2 = 16,
+	RESULT_SINGLE = 32, /* a float, to be widened */
+	RESULT_EXTENDED = 64,
+	RESULT_ELSEWHERE = 128, /* in memory, or there is none */
+};
+
+/*
  * What the hook stubs build, aligned to 64 bytes: a call as its handlers see it, with all that may
  * be in registers at an entry or a return.
  */
@@ -304,7 +319,7 @@ struct ftr_call {
 		uint64_t general[2];
 		uint8_t vectors[64];
 		uint8_t extended[16]; /* x87, where there is one */
-		uint64_t has_extended;
+		uint64_t asked;	      /* enum result_part */
 	} result;
 	_Alignas(64) uint8_t spill[512]; /* the port's: vector registers */
 };
@@ -323,6 +338,7 @@ struct isa_place {
 	uint8_t kind;
 	uint8_t index;
 	bool indirect; /* what is there is its address */
+	bool wide;     /* a result that goes on in the next register */
 	bool single;   /* a float that its register holds as a double (powerpc) */
 	uint32_t offset;
 };

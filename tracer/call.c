@@ -62,6 +62,8 @@ static void answer(struct ftr_call *call)
 EXPORTED void *ftr_result(struct ftr_call *call, char type)
 {
 	answer(call);
+	if (type == 'n' && call->state.answered)
+		call->result.asked |= RESULT_ELSEWHERE;
 	return arch_call_result(call, arch_isa->result(type));
 }
 

@@ -396,7 +396,7 @@ EXPORTED int ftr_expect_order_at(const char *file, int line, unsigned flags,
 	struct ftr_expect *const *steps, size_t n)
 {
 	int err = !hook_in_handler() && is_refused() ? -EPERM : enter();
-	bool good = n && n <= EXPECT_STEPS && !(flags & ~(unsigned)FTR_STRICT);
+	bool good = steps && n && n <= EXPECT_STEPS && !(flags & ~(unsigned)FTR_STRICT);
 
 	if (err)
 		return err;

@@ -66,9 +66,10 @@ static void fault_entered(struct ftr_call *call, void *data)
 		|| !fault_chooses(fault, __atomic_add_fetch(fault->seen, 1, __ATOMIC_RELAXED)))
 		return;
 	result = ftr_result(call, fault->type);
-	if (!result || ftr_skip(call))
+	if (ftr_skip(call))
 		return;
-	memcpy(result, &fault->result, fault->type == 'f' ? 4 : 8);
+	if (result)
+		memcpy(result, &fault->result, fault->type == 'f' ? 4 : 8);
 	if (fault->error)
 		ftr_set_errno(call, fault->error);
 }
@@ -173,7 +174,7 @@ static bool set_result(struct fault *fault, const struct ftr_fault *wanted)
 	fault->result = fault->type == 'i' ? wanted->value
 		: fault->type == 'f'	   ? decimal_narrow(bits)
 					   : bits;
-	return fault->type == 'i' || fault->type == 'd' || fault->type == 'f';
+	return fault->type == 'i' || fault->type == 'd' || fault->type == 'f' || fault->type == 'n';
 }
 
 static int fill(struct fault *fault, const struct ftr_fault *wanted, const char **why)
@@ -181,7 +182,7 @@ static int fill(struct fault *fault, const struct ftr_fault *wanted, const char 
 	uint64_t probability;
 	int err;
 
-	*why = "a probability is not in [0, 1], or a type none of i, d, f";
+	*why = "a probability is not in [0, 1], or a type none of i, d, f, n";
 	memcpy(&probability, &wanted->probability, sizeof(probability));
 	if (!set_result(fault, wanted) || !decimal_fraction(probability, &fault->chance))
 		return -EINVAL;

@@ -74,6 +74,7 @@ struct isa_place a64_result(char type)
 	case 'i':
 	case 'x':
 		place.kind = PLACE_GENERAL;
+		place.wide = type == 'x';
 		break;
 	case 'f':
 	case 'd':

@@ -54,11 +54,25 @@ void *arch_call_argument(struct ftr_call *call, struct isa_place place)
 	return found && place.indirect ? *(void **)found : found;
 }
 
+static uint64_t part_of(struct isa_place place)
+{
+	switch (place.kind) {
+	case PLACE_VECTOR:
+		return RESULT_VECTOR;
+	case PLACE_MEMORY:
+		return RESULT_ELSEWHERE;
+	default:
+		return place.wide ? RESULT_GENERAL | RESULT_GENERAL_2 : RESULT_GENERAL;
+	}
+}
+
 /* Where a result in memory is, is known at the entry: nobody has to keep x8. */
 void *arch_call_result(struct ftr_call *call, struct isa_place place)
 {
 	bool answer = call->state.answered;
 
+	if (answer && place.kind != PLACE_NONE)
+		call->result.asked |= part_of(place);
 	switch (place.kind) {
 	case PLACE_GENERAL:
 		return answer ? call->result.general : call->regs;
@@ -73,9 +87,14 @@ void *arch_call_result(struct ftr_call *call, struct isa_place place)
 
 static void answer(struct ftr_call *call)
 {
-	for (unsigned n = 0; n < sizeof(call->result.vectors) / VECTOR; n++)
-		memcpy(vector_of(call, n), call->result.vectors + n * VECTOR, VECTOR);
-	memcpy(call->regs, call->result.general, sizeof(call->result.general));
+	uint64_t asked = call->result.asked;
+
+	if (asked & RESULT_VECTOR)
+		memcpy(vector_of(call, 0), call->result.vectors, VECTOR);
+	if (!asked || asked & RESULT_GENERAL)
+		call->regs[0] = call->result.general[0];
+	if (asked & RESULT_GENERAL_2)
+		call->regs[1] = call->result.general[1];
 }
 
 void arch_call_finish(struct ftr_call *call, bool skip)

@@ -85,11 +85,13 @@ struct isa_place ppc_result(char type)
 	case 'i':
 	case 'x':
 		place.kind = PLACE_GENERAL;
+		place.wide = type == 'x';
 		break;
 	case 'f':
 	case 'd':
 	case 'D':
-		place = (struct isa_place){ .kind = PLACE_VECTOR, .index = 1, .single = type == 'f' };
+		place = (struct isa_place){ .kind = PLACE_VECTOR, .index = 1, .wide = type == 'D',
+			.single = type == 'f' };
 		break;
 	case 'v':
 		place = (struct isa_place){ .kind = PLACE_VECTOR, .index = PPC_VECTORS + 2 };

@@ -90,18 +90,28 @@ void *arch_call_argument(struct ftr_call *call, struct isa_place place)
 	}
 }
 
+static uint64_t part_of(struct isa_place place)
+{
+	if (place.kind != PLACE_VECTOR)
+		return place.wide ? RESULT_GENERAL | RESULT_GENERAL_2 : RESULT_GENERAL;
+	if (place.index >= PPC_VECTORS)
+		return RESULT_VECTOR;
+	if (place.single)
+		return RESULT_FLOAT | RESULT_SINGLE;
+	return place.wide ? RESULT_FLOAT | RESULT_FLOAT_2 : RESULT_FLOAT;
+}
+
 void *arch_call_result(struct ftr_call *call, struct isa_place place)
 {
 	bool answer = call->state.answered;
 
+	if (answer && place.kind != PLACE_NONE)
+		call->result.asked |= part_of(place);
 	switch (place.kind) {
 	case PLACE_GENERAL:
 		return answer ? call->result.general : call->regs;
 	case PLACE_VECTOR:
-		if (!answer)
-			return vector_of(call, place);
-		call->result.has_extended = place.single;
-		return call->result.vectors;
+		return answer ? call->result.vectors : vector_of(call, place);
 	case PLACE_MEMORY: /* its address is the first argument, and returned */
 		if (answer)
 			call->result.general[0] = call->regs[0];
@@ -111,20 +121,36 @@ void *arch_call_result(struct ftr_call *call, struct isa_place place)
 	}
 }
 
-static void answer(struct ftr_call *call)
+static void answer_float(struct ftr_call *call, uint64_t asked)
 {
-	const struct isa_place v2 = { .kind = PLACE_VECTOR, .index = PPC_VECTORS + 2 };
 	struct ppc_vectors *s = spilled(call);
 	uint32_t single;
 
 	s->single &= ~2u;
-	memcpy(&s->floats[1], call->result.vectors, 16);
-	if (call->result.has_extended) {
+	memcpy(&s->floats[1], call->result.vectors, 8);
+	if (asked & RESULT_FLOAT_2) {
+		s->single &= ~4u;
+		memcpy(&s->floats[2], call->result.vectors + 8, 8);
+	}
+	if (asked & RESULT_SINGLE) {
 		memcpy(&single, call->result.vectors, sizeof(single));
 		ppc_to_double(&single, &s->floats[1]);
 	}
-	memcpy(vector_of(call, v2), call->result.vectors, 16);
-	memcpy(call->regs, call->result.general, sizeof(call->result.general));
+}
+
+static void answer(struct ftr_call *call)
+{
+	const struct isa_place v2 = { .kind = PLACE_VECTOR, .index = PPC_VECTORS + 2 };
+	uint64_t asked = call->result.asked;
+
+	if (asked & RESULT_FLOAT)
+		answer_float(call, asked);
+	if (asked & RESULT_VECTOR)
+		memcpy(vector_of(call, v2), call->result.vectors, 16);
+	if (!asked || asked & RESULT_GENERAL)
+		call->regs[0] = call->result.general[0];
+	if (asked & RESULT_GENERAL_2)
+		call->regs[1] = call->result.general[1];
 }
 
 /* Floats that were changed become doubles. */

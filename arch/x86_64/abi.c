@@ -65,6 +65,7 @@ struct isa_place x86_result(char type)
 	case 'i':
 	case 'x':
 		place.kind = PLACE_GENERAL;
+		place.wide = type == 'x';
 		break;
 	case 'f':
 	case 'd':

@@ -170,17 +170,30 @@ void *arch_call_argument(struct ftr_call *call, struct isa_place place)
 	}
 }
 
+static uint64_t part_of(struct isa_place place)
+{
+	switch (place.kind) {
+	case PLACE_VECTOR:
+		return RESULT_VECTOR;
+	case PLACE_EXTENDED:
+		return RESULT_EXTENDED;
+	default:
+		return place.wide ? RESULT_GENERAL | RESULT_GENERAL_2 : RESULT_GENERAL;
+	}
+}
+
 void *arch_call_result(struct ftr_call *call, struct isa_place place)
 {
 	bool answer = call->state.answered;
 
+	if (answer && place.kind != PLACE_NONE)
+		call->result.asked |= part_of(place);
 	switch (place.kind) {
 	case PLACE_GENERAL:
 		return answer ? call->result.general : saved(call, X86_SAVE_RAX);
 	case PLACE_VECTOR:
 		return answer ? call->result.vectors : vectors_of(call) + FX_VECTORS;
 	case PLACE_EXTENDED:
-		call->result.has_extended |= answer;
 		return answer ? call->result.extended : x87_of(call) + FX_STACK;
 	case PLACE_MEMORY:
 		if (answer)
@@ -208,11 +221,16 @@ static void push_x87(uint8_t *fx, const uint8_t *value)
 
 static void answer(struct ftr_call *call)
 {
-	memcpy(vectors_of(call) + FX_VECTORS, call->result.vectors, 16);
-	if (call->result.has_extended)
+	uint64_t asked = call->result.asked;
+
+	if (asked & RESULT_VECTOR)
+		memcpy(vectors_of(call) + FX_VECTORS, call->result.vectors, 16);
+	if (asked & RESULT_EXTENDED)
 		push_x87(x87_of(call), call->result.extended);
-	*saved(call, X86_SAVE_RAX) = call->result.general[0];
-	*saved(call, X86_SAVE_RESULT2) = call->result.general[1];
+	if (!asked || asked & RESULT_GENERAL)
+		*saved(call, X86_SAVE_RAX) = call->result.general[0];
+	*saved(call, X86_SAVE_RESULT2) =
+		asked & RESULT_GENERAL_2 ? call->result.general[1] : *saved(call, X86_SAVE_RDX);
 }
 
 void arch_call_finish(struct ftr_call *call, bool skip)

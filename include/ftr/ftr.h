@@ -232,8 +232,12 @@ FTR_API void *ftr_result(struct ftr_call *call, char type);
 
 /*
  * In an entry handler: do not run the function. Its caller gets what ftr_result() holds (zero
- * unless written). Entry handlers of later probes do not run; return handlers of earlier ones do,
- * and what they write there is what the caller gets.
+ * unless written) of the types that it was asked for, or else an integer zero. Other registers stay
+ * as they are; ask for 'n' where the function is void: a caller that was optimised together with the
+ * function (-O2) may keep something in any register that the function does not use.
+ *
+ * Entry handlers of later probes do not run; return handlers of earlier ones do, and what they write
+ * there is what the caller gets.
  * 0; -EPERM: not in an entry handler.
  */
 FTR_API int ftr_skip(struct ftr_call *call);
@@ -486,7 +490,7 @@ FTR_API int ftr_forget(void);
  * @from, @to, @every and @probability choose; the others are made.
  */
 struct ftr_fault {
-	char type;	 /* of the result: 0 or i: @value; d, f: @real. Else -EINVAL */
+	char type;	 /* of the result: 0 or i: @value; d, f: @real; n: none (void). Else -EINVAL */
 	uint64_t value;	 /* integer or pointer; a negative one is cast */
 	double real;
 	int error;	 /* what errno is; 0: it is left alone */

@@ -170,21 +170,99 @@ static void structure(void)
 	CHECK_INT(ftr_detach(p), 0);
 }
 
+/* @data is the type to ask for; NULL: none. */
 static void only_skips(struct ftr_call *call, void *data)
 {
-	(void)data;
+	if (data)
+		CHECK(!ftr_result(call, *(const char *)data) == (*(const char *)data == 'n'));
 	CHECK_INT(ftr_skip(call), 0);
 }
 
 static void skipped_are_zero(void)
 {
-	struct ftr_probe *a = attach(nine, only_skips, NULL, NULL);
-	struct ftr_probe *b = attach(wides, only_skips, NULL, NULL);
+	struct ftr_probe *a = attach(nine, only_skips, NULL, "d");
+	struct ftr_probe *b = attach(wides, only_skips, NULL, "x");
 
 	CHECK(nine(1, 2, 3, 4, 5, 6, 7, 8, 9) == 0);
 	CHECK(wides(1, 2, 3) == 0);
 	CHECK_INT(ftr_detach(a), 0);
 	CHECK_INT(ftr_detach(b), 0);
+}
+
+/* What a function may return in. */
+struct registers {
+	uint64_t general[2];
+	double vector;
+};
+
+NOINLINE static void nothing(void)
+{
+	__asm__ volatile("nop; nop; nop; nop; nop");
+}
+
+static struct registers call_nothing(void)
+{
+	struct registers r;
+#if defined(__x86_64__)
+	register uint64_t first __asm__("rax") = 1;
+	register uint64_t second __asm__("rdx") = 2;
+	register double third __asm__("xmm0") = 3;
+
+	__asm__ volatile("sub $128, %%rsp; call *%3; add $128, %%rsp"
+			 : "+r"(first), "+r"(second), "+x"(third)
+			 : "b"(nothing)
+			 : "memory", "cc");
+#elif defined(__aarch64__)
+	register uint64_t first __asm__("x0") = 1;
+	register uint64_t second __asm__("x1") = 2;
+	register double third __asm__("d0") = 3;
+
+	__asm__ volatile("blr %3"
+			 : "+r"(first), "+r"(second), "+w"(third)
+			 : "r"(nothing)
+			 : "memory", "cc", "x30", "x16", "x17");
+#else
+	register uint64_t first __asm__("r3") = 1;
+	register uint64_t second __asm__("r4") = 2;
+	register double third __asm__("fr1") = 3;
+
+	nothing(); /* a frame, and r2 */
+	__asm__ volatile("mr 12, %3; mtctr 12; bctrl"
+			 : "+r"(first), "+r"(second), "+d"(third)
+			 : "r"(nothing)
+			 : "memory", "cr0", "lr", "ctr", "r0", "r12", "r11");
+#endif
+	r = (struct registers){ { first, second }, third };
+	return r;
+}
+
+/* A caller may know which registers the function does not touch (-fipa-ra). */
+static void skipped_leave_others(void)
+{
+	static const struct {
+		char type[2];
+		struct registers after;
+	} rows[] = {
+		{ "", { { 0, 2 }, 3 } },
+		{ "n", { { 1, 2 }, 3 } },
+		{ "i", { { 0, 2 }, 3 } },
+		{ "x", { { 0, 0 }, 3 } },
+		{ "d", { { 1, 2 }, 0 } },
+		{ "f", { { 1, 2 }, 0 } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		const struct registers *after = &rows[i].after;
+		struct ftr_probe *p = attach((void *)nothing, only_skips, NULL,
+			*rows[i].type ? (void *)rows[i].type : NULL);
+		struct registers r = call_nothing();
+
+		CHECK_INT(ftr_detach(p), 0);
+		CHECK(r.general[0] == after->general[0] && r.general[1] == after->general[1]
+				&& r.vector == after->vector,
+			"'%s': %d %d %d", rows[i].type, (int)r.general[0], (int)r.general[1],
+			(int)r.vector);
+	}
 }
 
 int main(void)
@@ -200,6 +278,7 @@ int main(void)
 	CHANGES(float, 'f', 4, nine, nine(1, 1, 1, 1, 1, 1, 1, 1, 1), "fffffffff", 8, 1, 2, 208, 0.25f);
 	structure();
 	skipped_are_zero();
+	skipped_leave_others();
 	puts("ok");
 	return 0;
 }

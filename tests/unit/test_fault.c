@@ -91,7 +91,7 @@ Test(fault, results)
 	}
 }
 
-#define WRONG "a probability is not in [0, 1], or a type none of i, d, f"
+#define WRONG "a probability is not in [0, 1], or a type none of i, d, f, n"
 
 Test(fault, refuses)
 {
