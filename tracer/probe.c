@@ -117,31 +117,33 @@ static void lock(struct quiet *q)
 	take_lock(q);
 }
 
-struct preparation {
+struct job {
 	struct quiet *q;
-	void (*prepare)(void *arg);
+	void (*work)(void *arg);
 	void *arg;
 };
 
-static void lock_and_prepare(void *arg)
+static void lock_and_work(void *arg)
 {
-	struct preparation *p = arg;
+	struct job *job = arg;
 
-	take_lock(p->q);
-	p->prepare(p->arg);
+	take_lock(job->q);
+	job->work(job->arg);
 }
 
-/* lock(), then @prepare(@arg), which may load modules: for that time the loader's lock is held too.
+/*
+ * lock(), then @work(@arg), which may load modules, and reads and patches code that another thread
+ * must not unload: for that time the loader's lock is held too.
  */
-static void lock_prepared(struct quiet *q, void (*prepare)(void *arg), void *arg)
+static void lock_loader(struct quiet *q, void (*work)(void *arg), void *arg)
 {
-	struct preparation p = { q, prepare, arg };
+	struct job job = { q, work, arg };
 
 	begin(q);
 	if (q->sealed)
-		lock_and_prepare(&p);
+		lock_and_work(&job);
 	else
-		loader_locked(lock_and_prepare, &p);
+		loader_locked(lock_and_work, &job);
 }
 
 static void close_unused(const struct quiet *q)
@@ -721,7 +723,29 @@ static int prepare(struct ftr_probe *p, const struct ftr_probe_spec *spec)
 	return fail_targets(p, err, why);
 }
 
-static void prepare_attach(void *arg)
+static int attach(struct ftr_probe *p, const void *frame)
+{
+	const struct hook hook = hook_of(p);
+	const char *why, *ignored;
+	int err =
+		target_lead(p->targets, p->ntargets, frame, p->spec.flags & FTR_BEST_EFFORT, &why);
+
+	if (err) {
+		enlist(p, -1);
+		return fail_targets(p, err, why);
+	}
+	drop_busy(p);
+	rebase_all(p);
+	link_probe(p);
+	if (!has_handlers(p) || publish(p, &hook))
+		return 0;
+	unlink_probe(p);
+	enlist(p, -1);
+	target_lead(p->targets, p->ntargets, frame, true, &ignored);
+	return fail_targets(p, -ENOMEM, "no memory");
+}
+
+static void attach_locked(void *arg)
 {
 	struct attachment *a = arg;
 	struct ftr_probe *p;
@@ -747,28 +771,8 @@ static void prepare_attach(void *arg)
 	p->spec.name = p->spec.module = NULL;
 	p->serial = ++probes.serial;
 	a->err = prepare(p, a->spec);
-}
-
-static int attach(struct ftr_probe *p, const void *frame)
-{
-	const struct hook hook = hook_of(p);
-	const char *why, *ignored;
-	int err =
-		target_lead(p->targets, p->ntargets, frame, p->spec.flags & FTR_BEST_EFFORT, &why);
-
-	if (err) {
-		enlist(p, -1);
-		return fail_targets(p, err, why);
-	}
-	drop_busy(p);
-	rebase_all(p);
-	link_probe(p);
-	if (!has_handlers(p) || publish(p, &hook))
-		return 0;
-	unlink_probe(p);
-	enlist(p, -1);
-	target_lead(p->targets, p->ntargets, frame, true, &ignored);
-	return fail_targets(p, -ENOMEM, "no memory");
+	if (!a->err)
+		a->err = attach(p, a->q->frame);
 }
 
 /* Is anything asked for, and in a way that we know? */
@@ -797,9 +801,7 @@ EXPORTED int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 
 	if (a.err)
 		return a.err;
-	lock_prepared(&q, prepare_attach, &a);
-	if (!a.err)
-		a.err = attach(a.probe, q.frame);
+	lock_loader(&q, attach_locked, &a);
 	if (a.err && a.probe)
 		free_probe(a.probe);
 	unlock(&q);
@@ -822,7 +824,7 @@ int probe_prepare(void)
 
 	if (shadow_hooks.sealed)
 		return -EPERM;
-	lock_prepared(&q, prepare_session, &err);
+	lock_loader(&q, prepare_session, &err);
 	unlock(&q);
 	return err;
 }
@@ -868,22 +870,6 @@ struct detachment {
 	int err;
 };
 
-/* Detours that do less may be missing. */
-static void prepare_detach(void *arg)
-{
-	struct detachment *d = arg;
-
-	if (!d->q->sealed)
-		catalog_refresh();
-	if (!unlink_probe(d->probe)) {
-		d->probe = NULL;
-		return;
-	}
-	enlist(d->probe, -1);
-	if (!d->q->sealed)
-		d->err = target_make(d->probe->targets, d->probe->ntargets, &d->why);
-}
-
 /* The handlers are out of the lists; free what they need when nobody uses it. */
 static int detach(struct detachment *d)
 {
@@ -902,6 +888,23 @@ static int detach(struct detachment *d)
 		probe_fail(d->err, "%s: %s", p->targets[0]->point.function.name, d->why);
 	clean_up(d->q);
 	return d->err;
+}
+
+/* Detours that do less may be missing. */
+static void detach_locked(void *arg)
+{
+	struct detachment *d = arg;
+
+	if (!d->q->sealed)
+		catalog_refresh();
+	if (!unlink_probe(d->probe)) {
+		d->probe = NULL;
+		return;
+	}
+	enlist(d->probe, -1);
+	if (!d->q->sealed)
+		d->err = target_make(d->probe->targets, d->probe->ntargets, &d->why);
+	d->err = detach(d);
 }
 
 static void free_retired(void)
@@ -935,8 +938,8 @@ EXPORTED int ftr_detach(struct ftr_probe *p)
 
 	if (!__atomic_load_n(&probes.first, __ATOMIC_RELAXED))
 		return probe_fail(-EINVAL, "no such probe");
-	lock_prepared(&q, prepare_detach, &d);
-	err = d.probe ? detach(&d) : probe_fail(-EINVAL, "no such probe");
+	lock_loader(&q, detach_locked, &d);
+	err = d.probe ? d.err : probe_fail(-EINVAL, "no such probe");
 	unlock(&q);
 	if (err == -EINVAL || err == -EPERM)
 		return err;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Probes come while other threads load libraries: a constructor may attach although another thread
- * does so at the moment, and what both are given numbers for is told apart.
+ * does so at the moment, what both are given numbers for is told apart, and no library is unloaded
+ * under a probe that comes or goes.
  * Usage: loader LIBRARY
  */
 #include "check.h"
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <pthread.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #define LOADS	  30
+#define RELOADS	  1000
 #define LOOKS	  200
 #define TIMES	  1000
 #define TEN(x, i) x(i##0) x(i##1) x(i##2) x(i##3) x(i##4) x(i##5) x(i##6) x(i##7) x(i##8) x(i##9)
@@ -166,6 +169,43 @@ static void numbers_are_told_apart(void)
 	}
 }
 
+/* ---- what is attached to is unloaded ---- */
+
+static atomic_bool unloaded;
+
+static void *unload(void *unused)
+{
+	for (int i = 0; i < RELOADS; i++) {
+		void *handle = load(library);
+		int (*next)(int);
+
+		*(void **)&next = dlsym(handle, "constructed_next");
+		CHECK_INT(next(i), 3 * (i + 1));
+		CHECK_INT(dlclose(handle), 0);
+	}
+	unloaded = true;
+	return unused;
+}
+
+/* No code goes away while it is looked at or patched. */
+static void unloads_meanwhile(void)
+{
+	const struct ftr_probe_spec spec = { .name = "constructed_next" };
+	struct ftr_probe *p;
+
+	CHECK_INT(pthread_create(&thread, NULL, unload, NULL), 0);
+	while (!unloaded) {
+		int n = ftr_attach(&spec, &p);
+
+		if (n == -ENOENT || n == -EBUSY)
+			continue;
+		CHECK_INT(n, 1);
+		n = ftr_detach(p);
+		CHECK(!n || n == -EBUSY, "%d", n);
+	}
+	pthread_join(thread, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	CHECK_INT(argc, 2);
@@ -173,6 +213,7 @@ int main(int argc, char **argv)
 
 	attaches_in_a_constructor();
 	numbers_are_told_apart();
+	unloads_meanwhile();
 	puts("ok");
 	return 0;
 }

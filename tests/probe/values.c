@@ -203,6 +203,8 @@ NOINLINE static void nothing(void)
 static struct registers call_nothing(void)
 {
 	struct registers r;
+
+	nothing(); /* so that the compiler makes a frame */
 #if defined(__x86_64__)
 	register uint64_t first __asm__("rax") = 1;
 	register uint64_t second __asm__("rdx") = 2;
@@ -226,7 +228,6 @@ static struct registers call_nothing(void)
 	register uint64_t second __asm__("r4") = 2;
 	register double third __asm__("fr1") = 3;
 
-	nothing(); /* a frame, and r2 */
 	__asm__ volatile("mr 12, %3; mtctr 12; bctrl"
 			 : "+r"(first), "+r"(second), "+d"(third)
 			 : "r"(nothing)
