@@ -160,6 +160,13 @@ set_target_properties(probe_constructed PROPERTIES LIBRARY_OUTPUT_DIRECTORY
   ${PROJECT_BINARY_DIR}/tests/probe)
 target_link_libraries(probe_constructed PRIVATE ftr_warnings)
 set(argument_loader $<TARGET_FILE:probe_constructed>)
+# A library with a copy of its own of the library.
+add_library(probe_plugin SHARED tests/probe/library/plugged.c)
+set_target_properties(probe_plugin PROPERTIES LIBRARY_OUTPUT_DIRECTORY
+  ${PROJECT_BINARY_DIR}/tests/probe)
+target_link_libraries(probe_plugin PRIVATE ftr_warnings ftr_static)
+target_link_options(probe_plugin PRIVATE LINKER:-Bsymbolic)
+set(argument_plugin $<TARGET_FILE:probe_plugin>)
 file(GLOB programs CONFIGURE_DEPENDS tests/probe/*.c)
 # The macros of static probes are the same for every CPU: those of this machine do.
 if(CMAKE_CROSSCOMPILING)

@@ -47,17 +47,19 @@ static void is_gone(struct catalog_module *c)
 	arena_free(&c->arena);
 	c->has_names = c->has_code = false;
 	c->problem = "it has been unloaded";
+	c->error = -ENOENT;
 }
 
 static int read_modules(struct arena *arena)
 {
 	struct modules modules;
 	struct maps maps;
-	int err = 0;
+	int err = maps_read(&maps, "/proc/self/maps", arena);
 
-	if (maps_read(&maps, "/proc/self/maps", arena)
-		|| modules_find(&modules, &maps, session.phdr, session.phnum, arena))
-		return -EIO;
+	if (!err)
+		err = modules_find(&modules, &maps, session.phdr, session.phnum, arena);
+	if (err)
+		return catalog_lacks(err) ? err : -EIO;
 	for (struct catalog_module *c = catalog.first; c; c = c->next) {
 		bool loaded = false;
 
@@ -104,25 +106,44 @@ struct catalog_module *catalog_first(void)
 	return catalog.first;
 }
 
-bool catalog_names(struct catalog_module *c)
+bool catalog_lacks(int err)
 {
-	if (c->has_names || c->problem)
-		return c->has_names;
-	c->has_names = !plan_names(
-		&c->plan, &c->module, &session.settings, &c->arena, &c->problem);
-	if (c->has_names)
-		c->problem = NULL;
-	return c->has_names;
+	return err == -ENOMEM || err == -EMFILE || err == -ENFILE;
 }
 
-bool catalog_code(struct catalog_module *c)
+static bool is_final(const struct catalog_module *c)
 {
-	if (!catalog_names(c) || c->has_code || c->problem)
-		return c->has_code;
-	c->has_code = !plan_code(&c->plan, &c->arena, &c->problem);
-	if (c->has_code)
+	return c->problem && !catalog_lacks(c->error);
+}
+
+int catalog_names(struct catalog_module *c)
+{
+	if (c->has_names)
+		return 0;
+	if (is_final(c))
+		return c->error;
+	c->error = plan_names(&c->plan, &c->module, &session.settings, &c->arena, &c->problem);
+	if (!c->error)
 		c->problem = NULL;
-	return c->has_code;
+	else if (c->plan.elf.bytes && catalog_lacks(c->error))
+		plan_close(&c->plan);
+	c->has_names = !c->error;
+	return c->error;
+}
+
+int catalog_code(struct catalog_module *c)
+{
+	int err = catalog_names(c);
+
+	if (err || c->has_code)
+		return err;
+	if (is_final(c))
+		return c->error;
+	c->error = plan_code(&c->plan, &c->arena, &c->problem);
+	if (!c->error)
+		c->problem = NULL;
+	c->has_code = !c->error;
+	return c->error;
 }
 
 struct catalog_module *catalog_at(uint64_t addr)

@@ -17,16 +17,21 @@ struct catalog_module {
 	bool has_names, has_code;
 	bool gone; /* unloaded; its text may be anybody's now */
 	const char *problem; /* why it cannot be read; NULL: it can */
+	int error;	     /* the same, negative */
 };
 
-/* Follow the loader. 0, -ENOMEM, or -EIO: the mappings cannot be read. */
+/* Follow the loader. 0, catalog_lacks(), or -EIO: the mappings cannot be read. */
 int catalog_refresh(void);
 
 struct catalog_module *catalog_first(void);
 
-/* Make its functions known. False, with module->problem, when they cannot be. */
-bool catalog_names(struct catalog_module *module);
-bool catalog_code(struct catalog_module *module);
+/* Make its functions known. 0, or -errno with module->problem when they cannot be; it is tried again
+ * when there was no memory or descriptor for that. */
+int catalog_names(struct catalog_module *module);
+int catalog_code(struct catalog_module *module);
+
+/* Does @err say that there may be enough of something later? */
+bool catalog_lacks(int err);
 
 /* The module that has code at @addr, NULL: none. */
 struct catalog_module *catalog_at(uint64_t addr);

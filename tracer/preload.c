@@ -14,6 +14,9 @@
 
 extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
 
+/* In libftr.a only. */
+extern const char __start_ftr_text[] __attribute__((weak, visibility("hidden")));
+
 static bool separates(char c)
 {
 	return c == ':' || c == ' ' || c == '\t' || c == '\n';
@@ -49,7 +52,7 @@ static bool is_preloaded(char *const *envp)
 	size_t len;
 	bool found;
 
-	if (in_main_program())
+	if (in_main_program() || __start_ftr_text)
 		return false;
 	if (list && names_library(list))
 		return true;

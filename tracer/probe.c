@@ -239,9 +239,12 @@ static void take(struct search *s, struct catalog_module *module, const struct s
 {
 	struct target *t;
 
-	if (!catalog_code(module)) {
-		if (!(s->spec->flags & FTR_BEST_EFFORT))
-			s->err = probe_fail(-ENOTSUP, "%s: %s", module->module.path, module->problem);
+	int err = catalog_code(module);
+
+	if (err) {
+		if (catalog_lacks(err) || !(s->spec->flags & FTR_BEST_EFFORT))
+			s->err = probe_fail(catalog_lacks(err) ? err : -ENOTSUP, "%s: %s",
+				module->module.path, module->problem);
 		return;
 	}
 	t = reserve(s->probe) ? target_of(module, symbol, called) : NULL;
@@ -265,7 +268,7 @@ static void take_address(struct search *s, uint64_t address, const char *called)
 	struct catalog_module *module = catalog_at(address);
 	const struct symbol *symbol = NULL;
 
-	if (module && catalog_names(module))
+	if (module && !catalog_names(module))
 		symbol = catalog_symbol(module, address);
 	if (symbol && !symbol->ifunc)
 		take(s, module, symbol, called);
@@ -328,14 +331,20 @@ static void search_modules(struct search *s)
 		s->err = probe_fail(-ENOMEM, "no memory");
 		return;
 	}
-	for (struct catalog_module *m = catalog_first(); m && !s->err; m = m->next)
-		if (!m->gone && module_matches(m, s->spec->module)
-			&& (!address || m == catalog_at(address)) && catalog_names(m)) {
-			if (s->spec->name)
-				take_named(s, m, scratch);
-			else
-				take_address(s, address, NULL);
-		}
+	for (struct catalog_module *m = catalog_first(); m && !s->err; m = m->next) {
+		int err;
+
+		if (m->gone || !module_matches(m, s->spec->module)
+			|| (address && m != catalog_at(address)))
+			continue;
+		err = catalog_names(m);
+		if (catalog_lacks(err))
+			s->err = probe_fail(err, "%s: %s", m->module.path, m->problem);
+		else if (!err && s->spec->name)
+			take_named(s, m, scratch);
+		else if (!err)
+			take_address(s, address, NULL);
+	}
 	pool_free(scratch, 2 * PLAN_NAME_MAX);
 }
 
@@ -757,7 +766,8 @@ static void attach_locked(void *arg)
 		a->err = probes.process ? 0 : -ENOMEM;
 	}
 	if (a->err) {
-		probe_fail(a->err, "no memory for counts");
+		probe_fail(a->err, a->err == -ENOMEM ? "no memory for counts"
+						     : "the loaded modules cannot be read");
 		return;
 	}
 	if (!a->q->paused)

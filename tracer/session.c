@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE 1
 #include "session.h"
 #include "batch.h"
+#include "catalog.h"
 #include "probe.h"
 #include "record.h"
 #include "../trampolines/trap.h"
@@ -12,7 +14,9 @@
 #include "../rethook/mirror.h"
 #include "../rethook/shadow.h"
 #include "../rethook/unwind.h"
+#include "../trampolines/image.h"
 #include "../trampolines/live.h"
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <sys/mman.h>
@@ -164,19 +168,35 @@ static int watch_process(void)
 	struct arena arena = { 0 };
 	struct modules modules;
 	struct maps maps;
-	int err = -EIO;
+	int err = maps_read(&maps, "/proc/self/maps", &arena);
 
-	if (!maps_read(&maps, "/proc/self/maps", &arena)
-		&& !modules_find(&modules, &maps, session.phdr, session.phnum, &arena)) {
-		batch_plan_watched(&batch, &modules);
-		batch_load(&batch);
-		err = 0;
+	if (!err)
+		err = modules_find(&modules, &maps, session.phdr, session.phnum, &arena);
+	if (err) {
+		arena_free(&arena);
+		return catalog_lacks(err) ? err : -EIO;
 	}
+	batch_plan_watched(&batch, &modules);
+	batch_load(&batch);
 	for (size_t i = 0; !err && i < batch.nall; i++)
 		err = watch_module(&batch.plans[i], &arena);
 	batch_free(&batch);
 	arena_free(&arena);
 	return err;
+}
+
+/* What is watched leads to our code for good: where that is a part of another library (libftr.a), the
+ * library must stay. libftr.so does by itself. */
+static void stay(void)
+{
+	const Elf64_Ehdr *start;
+	Dl_info info;
+
+	if (!dladdr(&session, &info))
+		return;
+	start = info.dli_fbase;
+	if ((uint64_t)start + start->e_phoff != session.phdr) /* not of the program itself */
+		image_loader.open(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
 int session_ready(void)
@@ -192,8 +212,10 @@ int session_ready(void)
 	err = record_begin(&session.config, NULL, &why);
 	if (!err)
 		err = record_open(1, PROBE_IDS, &why);
-	if (!err)
+	if (!err) {
+		stay();
 		err = watch_process();
+	}
 	if (!err)
 		session_start();
 	return err;

@@ -124,8 +124,15 @@ int maps_parse(struct maps *maps, const char *text, struct arena *arena)
 int maps_read(struct maps *maps, const char *path, struct arena *arena)
 {
 	char *text = sys_slurp(arena, path, NULL);
+	int fd;
 
-	return text ? maps_parse(maps, text, arena) : -ENOENT;
+	if (text)
+		return maps_parse(maps, text, arena);
+	fd = sys_open(path, O_RDONLY, 0);
+	if (fd < 0)
+		return fd;
+	sys_close(fd);
+	return -ENOMEM;
 }
 
 const struct mapping *maps_from(const struct maps *maps, uint64_t addr)

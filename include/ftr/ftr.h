@@ -21,7 +21,8 @@
  *
  * The library is linked (libftr.so or libftr.a), opened with dlopen, or preloaded; when it is
  * preloaded the tracer runs too, and both see the same functions. Without LD_PRELOAD nothing is
- * traced and no file is written: only what is attached here has any effect.
+ * traced and no file is written: only what is attached here has any effect. From the first probe on
+ * the library stays loaded, with the module that libftr.a is a part of.
  *
  * Words. A *probe* is one attachment: a set of functions and what to do at their calls. At the
  * *entry* of a call its arguments are known, at its *return* its results. A call that a longjmp, an
@@ -115,7 +116,8 @@ enum ftr_flags {
  * -ENODATA: its return cannot be seen (setjmp and its like), but a return handler is asked for;
  * -ERANGE: no free memory near enough; -EBUSY: a thread would not leave the function's first
  * instructions; -EPERM: the system does not allow it (seccomp, no executable memory); -ENOSPC: it
- * has 61 return handlers already; -ENOMEM; -ENOSYS: not on this CPU.
+ * has 61 return handlers already; -ENOMEM; -EMFILE, -ENFILE: no file descriptor; -EIO: /proc cannot
+ * be read; -ENOSYS: not on this CPU.
  */
 FTR_API int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 	struct ftr_probe **probe);
@@ -127,11 +129,13 @@ static inline int ftr_attach(const struct ftr_probe_spec *spec, struct ftr_probe
 /*
  * Detach. When it returns, no handler of the probe runs in any other thread, and none will begin;
  * @probe is gone. Calls in progress return as if it had never been there. The functions' first bytes
- * are what they were before the first probe, once the last one is gone.
+ * are what they were before the first probe, once the last one is gone. (The library itself watches
+ * _exit(), prctl(), syscall() and clone() of libc, from the first probe on.)
  *
  * Called from a handler it does not wait for the probe's handlers in other threads.
- * 0; -EINVAL: no such probe; -EPERM: system calls are forbidden by now, the probe is silent but the
- * code stays patched.
+ * 0; -EINVAL: no such probe; -EPERM: system calls are forbidden by now, or no file can be opened, the
+ * probe is silent but the code stays patched; -EBUSY, -ENOMEM (as ftr_attach()): the same until a
+ * probe of the function is next attached or detached.
  */
 FTR_API int ftr_detach(struct ftr_probe *probe);
 
@@ -305,8 +309,18 @@ FTR_API int ftr_usdt_attach(const char *provider, const char *name, const char *
  */
 FTR_API int ftr_usdt_detach(struct ftr_usdt *usdt);
 
+/* g++ warns of a function that is called like its structure, as stat(2) is. */
+#ifdef __cplusplus
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+#endif
+
 /* Which probe it is. Valid as long as the process runs. */
 FTR_API const struct ftr_usdt_probe *ftr_usdt_probe(const struct ftr_usdt_hit *hit);
+
+#ifdef __cplusplus
+#pragma GCC diagnostic pop
+#endif
 
 /*
  * Argument @n (from 0), sign- or zero-extended as the probe declares it. 0; -ENOENT: it has fewer;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -182,6 +183,26 @@ static void ignores_parts(void)
 	CHECK(strstr(ftr_error(), "fragment"), "%s", ftr_error());
 }
 
+/* What there is too little of for now is not missing later. */
+static void needs_descriptors(void)
+{
+	struct rlimit limit;
+	struct ftr_probe *p;
+	rlim_t was;
+
+	if (is_emulated())
+		return;
+	CHECK_INT(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	was = limit.rlim_cur;
+	limit.rlim_cur = 3;
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib" }), &p), -EMFILE);
+	limit.rlim_cur = was;
+	CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib" }), &p), 1);
+	CHECK_INT(ftr_detach(p), 0);
+}
+
 static void refuses(void)
 {
 	/* Not a constant: code that refers to the inside of a function keeps it from being patched. */
@@ -209,6 +230,7 @@ static void refuses(void)
 
 int main(void)
 {
+	needs_descriptors(); /* before anything has been read */
 	counts_calls();
 	counts_jumps();
 	finds_by_name();
