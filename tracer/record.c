@@ -250,8 +250,10 @@ int record_begin(const struct config *config, char *const *argv, const char **wh
 		return err;
 	rec.wiped = map_private(sys_page);
 	*why = "no memory";
-	if (sys_failed(rec.wiped))
+	if (sys_failed(rec.wiped)) {
+		rec.wiped = NULL;
 		return -ENOMEM;
+	}
 	*why = "memory cannot be kept from forked children";
 	err = (int)sys_call(SYS_madvise, rec.wiped, sys_page, MADV_WIPEONFORK);
 	if (err)
@@ -409,7 +411,7 @@ int record_open(uint32_t next_id, uint32_t more, const char **why)
 
 void record_abandon(void)
 {
-	if (rec.wiped && !sys_failed(rec.wiped))
+	if (rec.wiped)
 		__atomic_store_n(&rec.wiped->header, NULL, __ATOMIC_RELEASE);
 	if (!rec.name[0])
 		return;

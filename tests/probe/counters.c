@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static volatile int sink;
@@ -203,6 +204,26 @@ static void needs_descriptors(void)
 	CHECK_INT(ftr_detach(p), 0);
 }
 
+static void needs_memory(void)
+{
+	const struct rlimit none = { 1, RLIM_INFINITY };
+	struct ftr_probe *p;
+	pid_t child;
+	int status;
+
+	if (is_emulated())
+		return;
+	child = fork();
+	if (!child) {
+		CHECK_INT(setrlimit(RLIMIT_AS, &none), 0);
+		CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib" }), &p), -ENOMEM);
+		ftr_expect("fib", NULL);
+		_exit(!ftr_verify(NULL, NULL));
+	}
+	CHECK_INT(waitpid(child, &status, 0), child);
+	CHECK_INT(status, 0);
+}
+
 static void refuses(void)
 {
 	/* Not a constant: code that refers to the inside of a function keeps it from being patched. */
@@ -230,6 +251,7 @@ static void refuses(void)
 
 int main(void)
 {
+	needs_memory();
 	needs_descriptors(); /* before anything has been read */
 	counts_calls();
 	counts_jumps();
