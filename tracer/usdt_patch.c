@@ -16,7 +16,7 @@
 #include "../trampolines/trap.h"
 #include <errno.h>
 
-#define TRIES_MAX 50
+#define TRIES_MAX 1000
 #define PAUSE_US  1000
 
 /* ---- the breakpoints' lock ---- */
@@ -80,7 +80,7 @@ void usdt_settle(void)
 
 /* ---- breakpoints ---- */
 
-/* libc blocks all signals for a moment now and then. */
+/* libc blocks all signals for a moment now and then, which may be long on a busy machine. */
 static int await_hearing(void)
 {
 	int err = -EBUSY;

@@ -264,6 +264,11 @@ static bool is_breakpoint(uint64_t site)
 	return !memcmp((const void *)(uintptr_t)site, arch_breakpoint, arch_code_unit);
 }
 
+uint32_t live_changes(void)
+{
+	return __atomic_load_n(&live.changes, __ATOMIC_SEQ_CST);
+}
+
 /*
  * A thread may reach its handler long after it has hit the breakpoint: the table may be gone or
  * another one, but then so is the breakpoint, unless it was set again after the table was read.

@@ -63,4 +63,7 @@ void live_forked(void);
 bool live_owns(uint64_t site);
 void live_wait(uint64_t site, const void *context);
 
+/* A number that is another one whenever replacing has begun or ended. */
+uint32_t live_changes(void);
+
 #endif

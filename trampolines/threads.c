@@ -415,7 +415,8 @@ static bool status_value(const char *text, const char *key, uint64_t *value)
 	return found;
 }
 
-/* The signals that thread @tid blocks. */
+/* The signals that thread @tid blocks. One that has ended, but that the kernel still lists, has no memory
+ * and will not hear anything: it blocks none. */
 static int threads_blocked(struct threads *t, int tid, uint64_t *blocked)
 {
 	long got = threads_read(tid, "status", t->text, TEXT_ROOM);
@@ -424,6 +425,8 @@ static int threads_blocked(struct threads *t, int tid, uint64_t *blocked)
 	*blocked = 0;
 	if (got < 0)
 		return got == -ESRCH ? 0 : (int)got;
+	if (!str_find(t->text, "\nVmSize:"))
+		return 0;
 	if (!status_value(t->text, "\nSigBlk:\t", blocked))
 		return -EPERM;
 	if (status_value(t->text, "\nSeccomp:\t", &seccomp) && seccomp == 1)

@@ -117,22 +117,43 @@ static uint64_t detour_of(uint64_t site)
 	return 0;
 }
 
+static uint64_t detour_at(uint64_t site)
+{
+	uint64_t detour = places_detour(site);
+
+	return detour ? detour : detour_of(site);
+}
+
+/*
+ * Whose breakpoint was it? It may be gone when its thread gets here, and set again between the look at
+ * the tables and the look at the code: but not without a change.
+ */
+static bool is_ours(uint64_t site, uint64_t *detour)
+{
+	uint32_t changes;
+
+	do {
+		changes = live_changes();
+		*detour = detour_at(site);
+		if (*detour || live_owns(site))
+			return true;
+	} while (live_changes() != changes);
+	return false;
+}
+
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
 	uint64_t site = arch_trap_site(context), detour;
 	bool executed = info->si_code > 0; /* not sent by somebody */
 
-	detour = executed ? places_detour(site) : 0;
-	if (executed && !detour)
-		detour = detour_of(site);
-	if (detour) {
+	if (!executed || !is_ours(site, &detour)) {
+		signal_pass_on(&traps.program, signal, info, context);
+	} else if (detour) {
 		arch_set_pc(context, detour);
-	} else if (executed && live_owns(site)) {
+	} else {
 		/* First: who looks at this thread must not find it behind the breakpoint. */
 		arch_set_pc(context, site);
 		live_wait(site, context);
-	} else {
-		signal_pass_on(&traps.program, signal, info, context);
 	}
 }
 

@@ -14,9 +14,12 @@
 #include "target.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static volatile unsigned long turns;
+static atomic_int tid;
 
 static NOIPA void after(void)
 {
@@ -42,6 +45,7 @@ static NOIPA long middle(long x)
 static NOIPA void *thread_main(void *arg)
 {
 	HIT();
+	tid = (int)syscall(SYS_gettid);
 	pthread_cleanup_push(cleanup, NULL);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
 	for (long i = 0;; i++)
@@ -65,6 +69,9 @@ int main(void)
 		CHECK(result == PTHREAD_CANCELED);
 		after();
 	}
+	/* Where no unwinder came past its frames, they are known to have ended when it has. */
+	while (!syscall(SYS_tgkill, getpid(), tid, 0))
+		usleep(100);
 	hits("");
 	return 0;
 }
