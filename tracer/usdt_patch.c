@@ -16,7 +16,7 @@
 #include "../trampolines/trap.h"
 #include <errno.h>
 
-#define TRIES_MAX 1000
+#define TRIES_MAX 300
 #define PAUSE_US  1000
 
 /* ---- the breakpoints' lock ---- */
@@ -80,18 +80,10 @@ void usdt_settle(void)
 
 /* ---- breakpoints ---- */
 
-/* libc blocks all signals for a moment now and then, which may be long on a busy machine. */
-static int await_hearing(void)
+/* Does every thread hear SIGTRAP, and is none about to block it? 0; -EBUSY: not now; or -errno. */
+static int everybody_hears(void)
 {
-	int err = -EBUSY;
-
-	for (unsigned n = 0; n < TRIES_MAX && err == -EBUSY; n++) {
-		if (n)
-			threads_pause(PAUSE_US);
-		err = __atomic_load_n(&usdt.wiped->blocking, __ATOMIC_SEQ_CST) ? -EBUSY
-									      : live_hears_traps();
-	}
-	return err;
+	return __atomic_load_n(&usdt.wiped->blocking, __ATOMIC_SEQ_CST) ? -EBUSY : live_hears_traps();
 }
 
 /* Tell the SIGTRAP handler of all breakpoints that there are and that @u needs. */
@@ -118,7 +110,7 @@ static int announce(const struct ftr_usdt *u)
 	return err;
 }
 
-/* May there be breakpoints? Then the SIGTRAP handler knows of those of @u. */
+/* May there be breakpoints? Then the SIGTRAP handler knows of those of @u. -EBUSY: not now. */
 static int prepare_breakpoints(const struct ftr_usdt *u, uint64_t blocked)
 {
 	int err;
@@ -129,10 +121,10 @@ static int prepare_breakpoints(const struct ftr_usdt *u, uint64_t blocked)
 		return -ENOTSUP;
 	err = announce(u);
 	if (!err)
-		err = await_hearing();
+		err = everybody_hears();
 	if (!err && shadow_hooks.sealed)
 		return -EPERM;
-	return err == -EBUSY || (!err && (breakpoints_masked() || !trap_is_free(blocked))) ? -ENOTSUP : err;
+	return !err && (breakpoints_masked() || !trap_is_free(blocked)) ? -ENOTSUP : err;
 }
 
 static bool needs_breakpoints(const struct ftr_usdt *u)
@@ -187,17 +179,31 @@ static void note_patched(const struct todo *todo, bool wanted)
 	}
 }
 
-int usdt_patch(struct ftr_usdt *u, bool wanted, uint64_t blocked)
+/* Store them. Who comes to block SIGTRAP unseen while that happens is found afterwards. */
+static int store(struct todo *todo, bool breakpoints)
+{
+	int err = live_store(todo->patches, todo->n, todo->windows, todo->old, &session.settings.patch);
+
+	if (err || !breakpoints || live_hears_traps() != -EBUSY)
+		return err;
+	err = live_store(todo->old, todo->n, NULL, NULL, &session.settings.patch);
+	return err ? err : -EBUSY;
+}
+
+/* *@deaf: it failed because a thread blocks SIGTRAP, or is about to. */
+static int patch_once(struct ftr_usdt *u, bool wanted, uint64_t blocked, bool *deaf)
 {
 	struct arena arena = { 0 };
 	struct todo todo = { 0 };
 	uint64_t mask = lock_breakpoints();
+	bool breakpoints = wanted && needs_breakpoints(u);
 	int err = plan_patches(&todo, u, wanted, &arena);
 
-	if (!err && wanted && needs_breakpoints(u))
+	if (!err && breakpoints)
 		err = prepare_breakpoints(u, blocked);
 	if (!err && todo.n)
-		err = live_store(todo.patches, todo.n, todo.windows, todo.old, &session.settings.patch);
+		err = store(&todo, breakpoints);
+	*deaf = breakpoints && err == -EBUSY;
 	if (!err)
 		note_patched(&todo, wanted);
 	for (size_t i = 0; i < u->n && err && wanted; i++)
@@ -206,4 +212,18 @@ int usdt_patch(struct ftr_usdt *u, bool wanted, uint64_t blocked)
 	unlock_breakpoints(mask);
 	arena_free(&arena);
 	return err;
+}
+
+/* libc blocks all signals for a moment now and then, which may be long on a busy machine. */
+int usdt_patch(struct ftr_usdt *u, bool wanted, uint64_t blocked)
+{
+	bool deaf = true;
+	int err = 0;
+
+	for (unsigned n = 0; n < TRIES_MAX && deaf; n++) {
+		if (n)
+			threads_pause(PAUSE_US);
+		err = patch_once(u, wanted, blocked, &deaf);
+	}
+	return deaf ? -ENOTSUP : err;
 }
