@@ -53,12 +53,16 @@ struct shadow_thread *thread_of_records(uint64_t owner)
 	return NULL;
 }
 
+static bool is_gone(int tid)
+{
+	return tid == THREAD_FREE || sys_call(SYS_tgkill, sys_getpid(), tid, 0) == -ESRCH;
+}
+
 bool thread_is_gone(const struct shadow_thread *t)
 {
 	int tid = __atomic_load_n(&t->tid, __ATOMIC_RELAXED);
 
-	return tid == THREAD_FREE
-		|| (t != shadow_self() && sys_call(SYS_tgkill, sys_getpid(), tid, 0) == -ESRCH);
+	return tid == THREAD_FREE || (t != shadow_self() && is_gone(tid));
 }
 
 static bool take_over(struct shadow_thread *t, int tid)
@@ -148,10 +152,15 @@ void thread_wipe(void)
 		t->records[0] = t->records[1] = 0;
 }
 
+/* Threads that the child has begun meanwhile have memory of their own already. */
 void thread_only_survivor(struct shadow_thread *me)
 {
 	me->tid = sys_gettid();
-	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
-		if (t != me)
-			t->tid = THREAD_FREE;
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
+		int old = __atomic_load_n(&t->tid, __ATOMIC_RELAXED);
+
+		if (t != me && is_gone(old))
+			__atomic_compare_exchange_n(
+				&t->tid, &old, THREAD_FREE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
 }
