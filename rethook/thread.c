@@ -74,10 +74,12 @@ static bool take_over(struct shadow_thread *t, int tid)
 			&t->tid, &old, tid, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
+static bool reuse_nothing;
+
 /* The memory of a thread that is gone; a few are tried, in turn. */
 static struct shadow_thread *reuse(int tid)
 {
-	for (int i = 0; i < REUSE_PROBES; i++) {
+	for (int i = 0; i < REUSE_PROBES && !reuse_nothing; i++) {
 		struct shadow_thread *t = __atomic_load_n(&reuse_cursor, __ATOMIC_RELAXED);
 
 		if (!t)
@@ -152,10 +154,16 @@ void thread_wipe(void)
 		t->records[0] = t->records[1] = 0;
 }
 
-/* Threads that the child has begun meanwhile have memory of their own already. */
+/*
+ * Threads that the child has begun meanwhile have memory of their own already. If one of them comes
+ * first it cannot tell which memory is the forking thread's: then nobody takes over any.
+ */
 void thread_only_survivor(struct shadow_thread *me)
 {
 	me->tid = sys_gettid();
+	reuse_nothing = me->tid != sys_getpid();
+	if (reuse_nothing)
+		return;
 	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t)) {
 		int old = __atomic_load_n(&t->tid, __ATOMIC_RELAXED);
 
