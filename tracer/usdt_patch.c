@@ -18,7 +18,6 @@
 
 #define TRIES_MAX 300
 #define PAUSE_US  1000
-#define QUIET	  20 /* pauses */
 
 /* ---- the breakpoints' lock ---- */
 
@@ -54,12 +53,8 @@ void usdt_give_up(void)
 	unlock_breakpoints(mask);
 }
 
-static uint32_t times_blocked; /* that SIGTRAP was about to be, in all */
-
 void usdt_blocking(int by)
 {
-	if (by > 0)
-		__atomic_fetch_add(&times_blocked, 1, __ATOMIC_SEQ_CST);
 	if (by > 0)
 		__atomic_fetch_add(&usdt.wiped->blocking, 1, __ATOMIC_SEQ_CST);
 	else
@@ -219,31 +214,12 @@ static int patch_once(struct ftr_usdt *u, bool wanted, uint64_t blocked, bool *d
 	return err;
 }
 
-/*
- * While threads block SIGTRAP time and again, nobody should count on seeing each of them: breakpoints
- * wait for a while in which none does. Programs in which none has do not wait.
- */
-static bool await_quiet(void)
-{
-	unsigned quiet = __atomic_load_n(&times_blocked, __ATOMIC_SEQ_CST) ? 0 : QUIET;
-
-	for (unsigned n = 0; n < TRIES_MAX && quiet < QUIET; n++) {
-		uint32_t before = __atomic_load_n(&times_blocked, __ATOMIC_SEQ_CST);
-
-		threads_pause(PAUSE_US);
-		quiet = before == __atomic_load_n(&times_blocked, __ATOMIC_SEQ_CST) ? quiet + 1 : 0;
-	}
-	return quiet == QUIET;
-}
-
 /* libc blocks all signals for a moment now and then, which may be long on a busy machine. */
 int usdt_patch(struct ftr_usdt *u, bool wanted, uint64_t blocked)
 {
 	bool deaf = true;
-	int err = -ENOTSUP;
+	int err = 0;
 
-	if (wanted && needs_breakpoints(u) && !await_quiet())
-		return err;
 	for (unsigned n = 0; n < TRIES_MAX && deaf; n++) {
 		if (n)
 			threads_pause(PAUSE_US);

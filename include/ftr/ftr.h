@@ -266,8 +266,7 @@ FTR_API void ftr_set_errno(struct ftr_call *call, int error);
  * program handles it or installs a handler during which it is blocked, and before the program may
  * forbid system calls (seccomp), all breakpoints are given up: the code of these probes becomes what it
  * was, and their handlers do not run any more. Other probes of the attachment go on.
- * ftr_usdt_detach() tells; afterwards, or beside it, one may attach again when SIGTRAP is not blocked,
- * and has not been for some twenty milliseconds.
+ * ftr_usdt_detach() tells; afterwards, or beside it, one may attach again when SIGTRAP is not blocked.
  * This is seen by probes at sigaction(), pthread_sigmask(), sigsuspend(), setcontext() and the like in
  * libc, which stay from the first breakpoint on; a thread that blocks SIGTRAP by a system call
  * instruction of its own is seen when probes are attached, and not later.
