@@ -660,9 +660,9 @@ struct shadow_thread *shadow_ready(void)
 	thread_block_signals(&signals);
 	if (!t)
 		t = thread_enter();
+	else if (!shadow_hooks.borrowed())
+		t->tid = sys_gettid(); /* a fork has changed it */
 	if (t && !shadow_records_of(t)) {
-		if (!shadow_hooks.borrowed())
-			t->tid = sys_gettid(); /* a fork has changed it */
 		if (shadow_hooks.attach(t)) {
 			thread_only_survivor(t);
 			mirror_each(&t->node, set_parent, NULL);

@@ -160,7 +160,6 @@ void thread_wipe(void)
  */
 void thread_only_survivor(struct shadow_thread *me)
 {
-	me->tid = sys_gettid();
 	reuse_nothing = me->tid != sys_getpid();
 	if (reuse_nothing)
 		return;

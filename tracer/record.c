@@ -11,9 +11,6 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -581,7 +578,7 @@ static void use_thread(struct shadow_thread *t, struct thread_header *th)
 }
 
 /* A forked child's own file becomes the process's. */
-static struct counts_header *take_over(struct shadow_thread *t)
+static struct counts_header *take_over(void)
 {
 	struct counts_header *h = child_header();
 
@@ -590,7 +587,6 @@ static struct counts_header *take_over(struct shadow_thread *t)
 		return NULL;
 	}
 	use_header(h);
-	t->tid = sys_gettid();
 	__atomic_store_n(&rec.wiped->header, h, __ATOMIC_RELEASE);
 	return h;
 }
@@ -605,7 +601,7 @@ bool record_attach(struct shadow_thread *t)
 	h = own_header();
 	forked = !h;
 	if (forked)
-		h = take_over(t);
+		h = take_over();
 	block = h ? new_block(h, &t->block) : NULL;
 	unlock();
 	if (block) {

@@ -501,6 +501,70 @@ BOTH(a_pause_ends_with_its_thread)
 	cr_assert_neq(other->records[0], 0, "detours count again");
 }
 
+/* ---- a forked child ---- */
+
+static pthread_barrier_t met;
+
+static void *lives_on(void *word)
+{
+	call(1, word, RET(1));
+	other = shadow_self();
+	pthread_barrier_wait(&met);
+	pthread_barrier_wait(&met);
+	return NULL;
+}
+
+/* The first to be traced there frees the memory of threads that are not there, and of no others. */
+BOTH(threads_that_a_child_has_begun_keep_their_memory)
+{
+	pthread_t thread;
+
+	pthread_barrier_init(&met, NULL, 2);
+	call(2, stack + 500, RET(2));
+	pthread_create(&thread, NULL, lives_on, stack + 100);
+	pthread_barrier_wait(&met);
+	thread_only_survivor(shadow_self());
+	cr_expect_neq(other->tid, THREAD_FREE);
+	pthread_barrier_wait(&met);
+	pthread_join(thread, NULL);
+	while (!thread_is_gone(other))
+		sched_yield();
+	thread_only_survivor(shadow_self());
+	cr_expect_eq(other->tid, THREAD_FREE);
+}
+
+static void *comes_first(void *word)
+{
+	call(1, word, RET(1));
+	thread_only_survivor(shadow_self());
+	return NULL;
+}
+
+static void *comes_next(void *word)
+{
+	call(3, word, RET(3));
+	other = shadow_self();
+	return NULL;
+}
+
+/* The forking thread's memory says that it is of a thread of the parent. */
+BOTH(a_thread_of_a_child_does_not_give_the_forking_threads_memory_away)
+{
+	struct shadow_thread *mine;
+	pthread_t thread;
+
+	call(2, stack + 500, RET(2));
+	mine = shadow_self();
+	mine->tid = 0x3fffffff; /* nobody's */
+	pthread_create(&thread, NULL, comes_first, stack + 100);
+	pthread_join(thread, NULL);
+	for (int i = 0; i < 4; i++) { /* one memory after the other is tried */
+		pthread_create(&thread, NULL, comes_next, stack + 200 + 10 * i);
+		pthread_join(thread, NULL);
+		cr_expect_neq(other, mine);
+	}
+}
+
 /* The process ends: open calls stay open, those whose frames are gone do not. */
 BOTH(flush_tells_open_calls_from_left_ones)
 {
