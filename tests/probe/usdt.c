@@ -3,6 +3,7 @@
 #define _GNU_SOURCE 1
 #define _SDT_HAS_SEMAPHORES 1
 #include "check.h"
+#include "sealed.h"
 
 #if !__has_include(<sys/sdt.h>)
 int main(void)
@@ -13,8 +14,6 @@ int main(void)
 #else
 #include "usdt_asm.h"
 #include <execinfo.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -460,14 +459,6 @@ static void note_in_memory(struct ftr_usdt_hit *hit, void *data)
 
 static void hits_make_no_system_call(void)
 {
-	static struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	static const struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
 	const float memory[2] = { 0.5f, 0.25f };
 	struct ftr_usdt *u, *none;
 	double seen = 0;
@@ -478,7 +469,7 @@ static void hits_make_no_system_call(void)
 	child = fork();
 	if (!child) {
 		CHECK_INT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-		CHECK_INT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+		CHECK_INT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &no_calls), 0);
 		CHECK_INT(floats(1, 1, &memory[0]), 2);
 		CHECK(seen == memory[0]);
 		CHECK_INT(ftr_usdt_attach("ftrtest", "loop", NULL, note, &seen, &none), -EPERM);

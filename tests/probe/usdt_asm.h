@@ -21,6 +21,7 @@ int keeps_all(void);
 void spoil_registers(void);
 
 #if defined(__x86_64__)
+#include "registers_x86_64.h"
 
 __asm__(".text\n.type wide, @function\nwide:\n\tmov $1, %eax\n\tmov %edi, %eax\n"
 	"990:\t.byte 0x0f, 0x1f, 0x44, 0x00, 0x00\n\tadd $1, %eax\n\tret\n.size wide, . - wide\n"
@@ -31,27 +32,9 @@ __asm__(".text\n.type floats, @function\nfloats:\n\tmov $1, %eax\n"
 	NOTE("ftrtest_floats", "floats", "8f@%xmm0 -4f@%xmm1 4f@(%rdi) 8f@%xmm17 4@%eax 2f@%xmm0 8f@8(%rax)"));
 
 /* The place is one byte; two instructions behind it are displaced. */
-__asm__(".text\n.type keeps_all, @function\nkeeps_all:\n"
-	"\tpush %rbx\n\tpush %rbp\n\tpush %r12\n\tpush %r13\n\tpush %r14\n\tpush %r15\n"
-	"\tmov $0x0101, %eax\n\tmov %rax, %rbx\n\tmov %rax, %rcx\n\tmov %rax, %rdx\n"
-	"\tmov %rax, %rsi\n\tmov %rax, %rdi\n\tmov %rax, %rbp\n\tmov %rax, %r8\n\tmov %rax, %r9\n"
-	"\tmov %rax, %r10\n\tmov %rax, %r11\n\tmov %rax, %r12\n\tmov %rax, %r13\n\tmov %rax, %r14\n"
-	"\tmov %rax, %r15\n"
-	"\tmovq %rax, %xmm0\n\tmovq %rax, %xmm7\n\tmovq %rax, %xmm15\n\tfld1\n"
-	"\tmov %rax, -8(%rsp)\n\tmov %rax, -128(%rsp)\n"
-	"\tstc\n"
-	"990:\tnop\n\tlea 0(%rax), %rax\n\tlea 0(%rbx), %rbx\n"
-	"\tjnc 1f\n\tcmp %rax, -8(%rsp)\n\tjne 1f\n\tcmp %rax, -128(%rsp)\n\tjne 1f\n"
-	"\tcmp $0x0101, %rax\n\tjne 1f\n\tcmp %rax, %rbx\n\tjne 1f\n\tcmp %rax, %rcx\n\tjne 1f\n"
-	"\tcmp %rax, %rdx\n\tjne 1f\n\tcmp %rax, %rsi\n\tjne 1f\n\tcmp %rax, %rdi\n\tjne 1f\n"
-	"\tcmp %rax, %rbp\n\tjne 1f\n\tcmp %rax, %r8\n\tjne 1f\n\tcmp %rax, %r9\n\tjne 1f\n"
-	"\tcmp %rax, %r10\n\tjne 1f\n\tcmp %rax, %r11\n\tjne 1f\n\tcmp %rax, %r12\n\tjne 1f\n"
-	"\tcmp %rax, %r13\n\tjne 1f\n\tcmp %rax, %r14\n\tjne 1f\n\tcmp %rax, %r15\n\tjne 1f\n"
-	"\tmovq %xmm0, %rcx\n\tcmp %rax, %rcx\n\tjne 1f\n\tmovq %xmm7, %rcx\n\tcmp %rax, %rcx\n"
-	"\tjne 1f\n\tmovq %xmm15, %rcx\n\tcmp %rax, %rcx\n\tjne 1f\n"
-	"\tsub $16, %rsp\n\tfistpl (%rsp)\n\tmov (%rsp), %ecx\n\tadd $16, %rsp\n\tcmp $1, %ecx\n"
-	"\tjne 1f\n\txor %eax, %eax\n\tjmp 2f\n1:\tmov $1, %eax\n2:\tpop %r15\n\tpop %r14\n"
-	"\tpop %r13\n\tpop %r12\n\tpop %rbp\n\tpop %rbx\n\tret\n.size keeps_all, . - keeps_all\n"
+__asm__(".text\n.type keeps_all, @function\nkeeps_all:\n" FILL_REGISTERS
+	"990:\tnop\n\tlea 0(%rax), %rax\n\tlea 0(%rbx), %rbx\n\tjnc 1f\n" COMPARE_REGISTERS
+	".size keeps_all, . - keeps_all\n"
 	NOTE("ftrtest", "kept", "8@%rbx"));
 
 __asm__(".text\n.type spoil_registers, @function\nspoil_registers:\n"

@@ -14,8 +14,8 @@ int main(void)
 }
 #else
 #include "note.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
+#include "registers_x86_64.h"
+#include "sealed.h"
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -52,24 +52,9 @@ __asm__(".type tabled, @function\ntabled:\n\tlea 5f(%rip), %rcx\n990:\tnop\n6:\t
  * are the same.
  */
 int keeps_all(void);
-__asm__(".type keeps_all, @function\nkeeps_all:\n"
-	"\tpush %rbx\n\tpush %rbp\n\tpush %r12\n\tpush %r13\n\tpush %r14\n\tpush %r15\n"
-	"\tmov $0x0101, %eax\n\tmov %rax, %rbx\n\tmov %rax, %rcx\n\tmov %rax, %rdx\n"
-	"\tmov %rax, %rsi\n\tmov %rax, %rdi\n\tmov %rax, %rbp\n\tmov %rax, %r8\n\tmov %rax, %r9\n"
-	"\tmov %rax, %r10\n\tmov %rax, %r11\n\tmov %rax, %r12\n\tmov %rax, %r13\n\tmov %rax, %r14\n"
-	"\tmov %rax, %r15\n\tmovq %rax, %xmm0\n\tmovq %rax, %xmm7\n\tmovq %rax, %xmm15\n"
-	"\tmov %rax, -8(%rsp)\n\tmov %rax, -128(%rsp)\n\tstc\n"
-	"990:\tnop\n3:\tjnc 1f\n\tcmp %rax, -8(%rsp)\n\tjne 1f\n\tcmp %rax, -128(%rsp)\n\tjne 1f\n"
-	"\tcmp $0x0101, %rax\n\tjne 1f\n\tcmp %rax, %rbx\n\tjne 1f\n\tcmp %rax, %rcx\n\tjne 1f\n"
-	"\tcmp %rax, %rdx\n\tjne 1f\n\tcmp %rax, %rsi\n\tjne 1f\n\tcmp %rax, %rdi\n\tjne 1f\n"
-	"\tcmp %rax, %rbp\n\tjne 1f\n\tcmp %rax, %r8\n\tjne 1f\n\tcmp %rax, %r9\n\tjne 1f\n"
-	"\tcmp %rax, %r10\n\tjne 1f\n\tcmp %rax, %r11\n\tjne 1f\n\tcmp %rax, %r12\n\tjne 1f\n"
-	"\tcmp %rax, %r13\n\tjne 1f\n\tcmp %rax, %r14\n\tjne 1f\n\tcmp %rax, %r15\n\tjne 1f\n"
-	"\tmovq %xmm0, %rcx\n\tcmp %rax, %rcx\n\tjne 1f\n\tmovq %xmm7, %rcx\n\tcmp %rax, %rcx\n"
-	"\tjne 1f\n\tmovq %xmm15, %rcx\n\tcmp %rax, %rcx\n\tjne 1f\n"
-	"\txor %eax, %eax\n\tjmp 2f\n1:\tmov $1, %eax\n2:\tpop %r15\n\tpop %r14\n"
-	"\tpop %r13\n\tpop %r12\n\tpop %rbp\n\tpop %rbx\n\tret\n\tstc\n\tjmp 3b\n"
-	".size keeps_all, . - keeps_all\n"
+__asm__(".type keeps_all, @function\nkeeps_all:\n" FILL_REGISTERS
+	"990:\tnop\n3:\tjnc 1f\n" COMPARE_REGISTERS
+	"\tstc\n\tjmp 3b\n.size keeps_all, . - keeps_all\n"
 	NOTE("ftrtrap", "kept", "8@%rbx"));
 
 #define NOP	   0x90
@@ -618,17 +603,8 @@ static void masked_at_full_speed(const void *unused)
 /* The filter does not even let a signal handler return. */
 static void forbid_system_calls(void)
 {
-	static struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	static const struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
-
 	CHECK_INT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	CHECK_INT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+	CHECK_INT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &no_calls), 0);
 }
 
 static void without_system_calls(const void *unused)

@@ -9,6 +9,7 @@
 #include "rethook/hook.h"
 #include "rethook/mirror.h"
 #include "rethook/shadow.h"
+#include "support_nested.h"
 #include "support_places.h"
 #include "support_random.h"
 #include <criterion/criterion.h>
@@ -461,29 +462,17 @@ Test(emit, timing_leaves_changes_nothing)
 	all_rows(MODE_PROFILE, true);
 }
 
-/* Only the outermost call's time is in the total. What has ended without a return is not active. */
 Test(emit, inner_calls_take_no_more_of_the_total)
 {
-	static const struct func_record before[] = {
-		{ .calls = 6, .returned = 3, .left = 3 },
-		{ .calls = 6, .returned = 3, .left = 2 },
-		{ .calls = 6, .returned = 6 },
-		{ .calls = 7, .returned = 6 },
-	};
-
 	begin(MODE_PROFILE);
-	for (unsigned i = 0; i < sizeof(before) / sizeof(before[0]); i++) {
-		bool inner = before[i].calls - before[i].returned - before[i].left;
-		struct func_record *r = &records[0][0];
+	for (unsigned i = 0; i < NESTED_ROWS; i++) {
 		struct traced t;
 
 		place(&t, &rows[0], 0);
 		emit(&t, rows[0].name);
-		*r = before[i];
+		records[0][0] = nested_before[i];
 		compare(&t, &rows[0], "traced", false);
-		cr_assert_eq(r->calls - before[i].calls, ROUNDS, "%u", i);
-		cr_assert_eq(r->returned - before[i].returned, ROUNDS, "%u", i);
-		cr_assert(r->self && r->total == (inner ? 0 : r->self), "%u", i);
+		check_nested(&records[0][0], i, ROUNDS);
 	}
 }
 

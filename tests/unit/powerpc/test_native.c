@@ -1,27 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What may be replaced while it may be executed: the architecture lets both be only some instructions. */
-#include "arch/mem.h"
-#include "arch/arch.h"
-#include <criterion/criterion.h>
+#include "support_replaced.h"
 
 #define NOP 0x60000000
 #define B   0x48000400
 
-static bool may_replace(uint32_t old, uint32_t new, uint8_t len)
-{
-	struct isa_patch patch = { .len = len };
-
-	memcpy(patch.bytes, &new, sizeof(new));
-	return arch_may_replace(&patch, (const uint8_t *)&old);
-}
-
 Test(native, what_may_be_replaced_while_it_is_executed)
 {
-	static const struct {
-		const char *name;
-		uint32_t insn;
-		bool may;
-	} rows[] = {
+	static const struct replaced_row rows[] = {
 		{ "nop", NOP, true },
 		{ "b", B, true },
 		{ "b backwards", 0x4bffff00, true },
@@ -41,9 +27,6 @@ Test(native, what_may_be_replaced_while_it_is_executed)
 		{ "zeros", 0, false },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		cr_expect_eq(may_replace(rows[i].insn, B, 4), rows[i].may, "%s by b", rows[i].name);
-		cr_expect_eq(may_replace(B, rows[i].insn, 4), rows[i].may, "b by %s", rows[i].name);
-	}
+	check_replaced(rows, sizeof(rows) / sizeof(rows[0]), B);
 	cr_expect(!may_replace(NOP, B, 8), "two instructions");
 }
