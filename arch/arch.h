@@ -633,7 +633,7 @@ struct arch_hit {
 
 /* It keeps all registers, vectors included, and calls: */
 extern void (*const arch_hit_stub)(void);
-void usdt_hit(struct arch_hit *hit, const void *kept); /* tracer/usdt.c */
+void usdt_hit(struct arch_hit *hit, const void *kept); /* tracer/usdt_hit.c */
 
 /* The low 64 bits of vector register @number, by what usdt_hit() is given as @kept. False: it is not
  * there. */

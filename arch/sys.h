@@ -8,7 +8,12 @@
 #define ARCH_SYS_H
 
 #include "mem.h"
+#include <sys/mman.h>
 #include <sys/syscall.h>
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18 /* Linux 4.14, which older libcs do not know */
+#endif
 
 #if defined(__x86_64__)
 static inline long sys_call6(long nr, long a, long b, long c, long d, long e, long f)

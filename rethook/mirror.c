@@ -12,10 +12,6 @@
 #define OVERFLOW_SIZE (256ul << 20) /* address space: four million entries */
 #define FLAG_HOLE     0x80000000u /* in the overflow: freed below the end */
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-
 struct shadow_root shadow_root;
 
 static size_t mirror_size(void)

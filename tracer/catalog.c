@@ -54,12 +54,10 @@ static int read_modules(struct arena *arena)
 {
 	struct modules modules;
 	struct maps maps;
-	int err = maps_read(&maps, "/proc/self/maps", arena);
+	int err = session_modules(&modules, &maps, arena);
 
-	if (!err)
-		err = modules_find(&modules, &maps, session.phdr, session.phnum, arena);
 	if (err)
-		return catalog_lacks(err) ? err : -EIO;
+		return err;
 	for (struct catalog_module *c = catalog.first; c; c = c->next) {
 		bool loaded = false;
 

@@ -334,8 +334,7 @@ static void trace_new(void)
 	struct modules modules;
 	struct maps maps;
 
-	if (maps_read(&maps, "/proc/self/maps", &arena)
-		|| modules_find(&modules, &maps, session.phdr, session.phnum, &arena)) {
+	if (session_modules(&modules, &maps, &arena)) {
 		give_up("the loaded modules cannot be found");
 	} else {
 		keep_new(&modules);

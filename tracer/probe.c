@@ -754,13 +754,18 @@ static int attach(struct ftr_probe *p, const void *frame)
 	return fail_targets(p, -ENOMEM, "no memory");
 }
 
+static void make_ready(void *err)
+{
+	watch_forks();
+	*(int *)err = session_ready();
+}
+
 static void attach_locked(void *arg)
 {
 	struct attachment *a = arg;
 	struct ftr_probe *p;
 
-	watch_forks();
-	a->err = session_ready();
+	make_ready(&a->err);
 	if (!a->err && !probes.process) {
 		probes.process = wiped_alloc(sizeof(*probes.process));
 		a->err = probes.process ? 0 : -ENOMEM;
@@ -821,12 +826,6 @@ EXPORTED int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 	return (int)a.probe->ntargets;
 }
 
-static void prepare_session(void *err)
-{
-	watch_forks();
-	*(int *)err = session_ready();
-}
-
 int probe_prepare(void)
 {
 	struct quiet q = { .frame = __builtin_frame_address(0) };
@@ -834,7 +833,7 @@ int probe_prepare(void)
 
 	if (shadow_hooks.sealed)
 		return -EPERM;
-	lock_loader(&q, prepare_session, &err);
+	lock_loader(&q, make_ready, &err);
 	unlock(&q);
 	return err;
 }

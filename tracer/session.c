@@ -65,6 +65,15 @@ void session_see(char *const *envp)
 	};
 }
 
+int session_modules(struct modules *modules, struct maps *maps, struct arena *arena)
+{
+	int err = maps_read(maps, "/proc/self/maps", arena);
+
+	if (!err)
+		err = modules_find(modules, maps, session.phdr, session.phnum, arena);
+	return !err || catalog_lacks(err) ? err : -EIO;
+}
+
 static int64_t tls_offset(const void *variable)
 {
 	return (int64_t)((uintptr_t)variable - arch_thread_pointer());
@@ -168,16 +177,12 @@ static int watch_process(void)
 	struct arena arena = { 0 };
 	struct modules modules;
 	struct maps maps;
-	int err = maps_read(&maps, "/proc/self/maps", &arena);
+	int err = session_modules(&modules, &maps, &arena);
 
-	if (!err)
-		err = modules_find(&modules, &maps, session.phdr, session.phnum, &arena);
-	if (err) {
-		arena_free(&arena);
-		return catalog_lacks(err) ? err : -EIO;
+	if (!err) {
+		batch_plan_watched(&batch, &modules);
+		batch_load(&batch);
 	}
-	batch_plan_watched(&batch, &modules);
-	batch_load(&batch);
 	for (size_t i = 0; !err && i < batch.nall; i++)
 		err = watch_module(&batch.plans[i], &arena);
 	batch_free(&batch);

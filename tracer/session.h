@@ -25,6 +25,9 @@ extern struct session session;
  */
 void session_see(char *const *envp);
 
+/* The process's modules, and its mappings. 0, catalog_lacks(), or -EIO: they cannot be read. */
+int session_modules(struct modules *modules, struct maps *maps, struct arena *arena);
+
 /* Complete session.env and what detours need, for session.config.mode. */
 void session_set_env(void);
 

@@ -128,4 +128,3 @@ EXPORTED int ftr_usdt_double(const struct ftr_usdt_hit *hit, unsigned n, double 
 	memcpy(value, &raw, sizeof(raw));
 	return 0;
 }
-

@@ -5,10 +5,6 @@
 #include "../trampolines/patch.h"
 #include <sys/mman.h>
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-
 /* Does the system accept the request to no effect? Emulators do. */
 static bool by_hand(void)
 {

@@ -33,9 +33,6 @@
 #include <linux/futex.h>
 #include <sys/mman.h>
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
 #define MEMBARRIER_SYNC_CORE	      (1 << 5) /* membarrier(2): private expedited */
 #define MEMBARRIER_REGISTER_SYNC_CORE (1 << 6)
 
