@@ -379,3 +379,18 @@ void mem_sort(void *base, size_t n, size_t size, int (*compare)(const void *, co
 		sift(items, 0, i, size, compare);
 	}
 }
+
+size_t mem_below(const void *items, size_t n, size_t size, uint64_t key)
+{
+	size_t low = 0, high = n;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (*(const uint64_t *)((const uint8_t *)items + middle * size) < key)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}

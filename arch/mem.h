@@ -59,4 +59,7 @@ void arena_free(struct arena *arena); /* unmaps all; the arena may be used again
 /* Sort @n items of @size bytes (heapsort: no recursion, no allocation). */
 void mem_sort(void *items, size_t n, size_t size, int (*compare)(const void *, const void *));
 
+/* How many of @n sorted items of @size bytes, each beginning with a uint64_t, are below @key. */
+size_t mem_below(const void *items, size_t n, size_t size, uint64_t key);
+
 #endif

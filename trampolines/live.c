@@ -228,19 +228,9 @@ static void live_await_readers(void)
 
 static const struct isa_patch *live_find(const struct live_table *t, uint64_t site)
 {
-	size_t low = 0, high = t->n;
+	size_t i = mem_below(t->new, t->n, sizeof(t->new[0]), site);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (t->new[middle].addr == site)
-			return t->new + middle;
-		if (t->new[middle].addr < site)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return i < t->n && t->new[i].addr == site ? t->new + i : NULL;
 }
 
 /* Is @site being replaced now? For handlers. */

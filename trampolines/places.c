@@ -32,19 +32,9 @@ static int compare_sites(const void *a, const void *b)
 
 static struct places_entry *find(struct places_table *table, uint64_t site)
 {
-	size_t low = 0, high = table ? table->count : 0;
+	size_t i = table ? mem_below(table->list, table->count, sizeof(table->list[0]), site) : 0;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (table->list[middle].site == site)
-			return table->list + middle;
-		if (table->list[middle].site < site)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return table && i < table->count && table->list[i].site == site ? table->list + i : NULL;
 }
 
 uint64_t places_detour(uint64_t site)

@@ -92,17 +92,7 @@ static int compare_sites(const void *a, const void *b)
 /* The first at @site or behind. */
 static size_t find(const struct trap_table *table, uint64_t site)
 {
-	size_t low = 0, high = table->count;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (table->list[middle].site < site)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return mem_below(table->list, table->count, sizeof(table->list[0]), site);
 }
 
 /* Of several modules that have been at one place at most one is there. */

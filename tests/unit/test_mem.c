@@ -69,6 +69,30 @@ Test(mem, sorts)
 	}
 }
 
+Test(mem, items_below_a_key_are_counted)
+{
+	static const struct {
+		uint64_t key;
+		uint32_t more;
+	} items[] = { { 3, 0 }, { 5, 1 }, { 5, 2 }, { 9, 3 }, { UINT64_MAX, 4 } };
+	static const struct {
+		uint64_t key;
+		size_t below[6]; /* of so many of them */
+	} rows[] = {
+		{ 0, { 0, 0, 0, 0, 0, 0 } },
+		{ 3, { 0, 0, 0, 0, 0, 0 } },
+		{ 4, { 0, 1, 1, 1, 1, 1 } },
+		{ 5, { 0, 1, 1, 1, 1, 1 } },
+		{ 6, { 0, 1, 2, 3, 3, 3 } },
+		{ UINT64_MAX, { 0, 1, 2, 3, 4, 4 } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (size_t n = 0; n <= 5; n++)
+			cr_expect_eq(mem_below(items, n, sizeof(items[0]), rows[i].key), rows[i].below[n],
+				"row %zu, %zu items", i, n);
+}
+
 Test(mem, arenas_give_zeroed_memory_that_stays)
 {
 	struct arena arena = { 0 };
