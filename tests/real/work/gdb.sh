@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# gdb on a program of its own, which is not traced (its addresses would be others).
+# gdb on a program of its own, which is not traced (its addresses would be others). It looks at no variable
+# that has no value yet: what an unset one shows is what the dynamic loader left on the stack.
 set -eu
 cat >program.c <<'END'
 #include <stdio.h>
@@ -28,7 +29,7 @@ END
 gcc -g -O0 program.c -o program
 gdb -nx -batch -ex 'unset environment LD_PRELOAD' -ex 'set width 0' -ex 'info line main' \
 	-ex 'ptype struct node' -ex 'print sizeof(long) * 3' -ex 'break sum' -ex 'run' \
-	-ex 'bt -frame-info short-location' -ex 'print *list' -ex 'print $_siginfo' -ex 'watch total' \
+	-ex 'bt -frame-info short-location' -ex 'print *list' -ex 'print $_siginfo' -ex 'next' -ex 'watch total' \
 	-ex 'continue' -ex 'continue' -ex 'delete' -ex 'finish' -ex 'tbreak 20' -ex 'continue' \
 	-ex 'handle SIGUSR1 nostop print pass' -ex 'stepi 50' \
 	-ex 'python print(sum(int(gdb.parse_and_eval(e)) for e in ("a.value", "b.value")))' \
