@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Compile a source file of ftr in several ways, link and run a program: $1 is the compiler, $2 the tree.
 set -eu
-for flags in -O2 '-O0 -fPIC' '-Os -ffunction-sections'; do
+for flags in -O2 '-O0 -fPIC -ffunction-sections'; do
 	# shellcheck disable=SC2086 # words
 	"$1" -std=gnu11 -Wall -Wextra $flags -I"$2" -c "$2/arch/x86_64/emit.c" -o emit.o
 	sha256sum <emit.o
 	nm emit.o | wc -l
 done
 "$1" -E -P -I"$2" "$2/arch/x86_64/emit.c" | sha256sum
-"$1" -O2 -S -I"$2" "$2/arch/mem.c" -o mem.s
 cat >sum.c <<'END'
 #include <stdio.h>
 #include <stdlib.h>
