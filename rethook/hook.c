@@ -292,6 +292,13 @@ static inline int *errno_of_thread(void)
 	return (int *)(arch_thread_pointer() + (uint64_t)errno_offset);
 }
 
+int *hook_errno(void)
+{
+	if (!errno_offset)
+		find_errno();
+	return errno_of_thread();
+}
+
 /* ---- lists ---- */
 
 static const struct hook *find_serial(const struct hook_list *list, uint64_t serial)

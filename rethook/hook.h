@@ -79,6 +79,9 @@ static inline bool hook_in_handler(void)
 	return hook_nested();
 }
 
+/* The calling thread's errno, found without a call that may be hooked once there are hooks. */
+int *hook_errno(void);
+
 /* Whether the handler that begins at @code may change vector registers, as far as can be told. */
 bool hook_uses_vectors(ftr_handler *code);
 

@@ -127,10 +127,10 @@ static int find(void *library)
 
 EXPORTED int ftr_call_stack_prepare(void)
 {
+	int err, error = *hook_errno(); /* which the loader changes */
 	uint64_t signals;
 	void *library;
 	bool paused;
-	int err;
 
 	if (hook_in_handler() || shadow_hooks.sealed)
 		return -EPERM;
@@ -139,6 +139,7 @@ EXPORTED int ftr_call_stack_prepare(void)
 	paused = begin_own(&signals);
 	library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL);
 	err = library ? find(library) : -ENOENT;
+	*hook_errno() = error;
 	if (paused)
 		end_own(&signals);
 	if (!err)

@@ -46,7 +46,7 @@ const struct symbol *catalog_symbol(const struct catalog_module *module, uint64_
 void *catalog_pin(const struct catalog_module *module);
 void catalog_unpin(void *pin);
 
-/* What a name of @module stands for that is found out at run time (STT_GNU_IFUNC); 0: unknown. */
-uint64_t catalog_resolve(const struct catalog_module *module, const char *name);
+/* What a symbol of @module stands for that is found out at run time (STT_GNU_IFUNC); 0: unknown. */
+uint64_t catalog_resolve(const struct catalog_module *module, const struct symbol *symbol);
 
 #endif

@@ -616,6 +616,26 @@ static void note_image(struct plan *plan, const char *path)
 		str_print(plan->image_path, sizeof(plan->image_path), "%s", str_base(path));
 }
 
+/* image_memfd() has failed. */
+static int no_memfd(int err, const char **why)
+{
+	switch (err) {
+	case -EMFILE:
+	case -ENFILE:
+		*why = "no file descriptor is left";
+		return err;
+	case -ENOMEM:
+		*why = "no memory for the detour image";
+		return err;
+	case -EFBIG:
+		*why = "RLIMIT_FSIZE is smaller than the detour image";
+		return -EPERM;
+	default:
+		*why = "memfd_create(2) is not allowed";
+		return -EPERM;
+	}
+}
+
 /* Put the bytes where the loader can take them from, and load them at image->lo. */
 static int write_and_load(struct plan *plan, const void *bytes, size_t size,
 	struct plan_image *image, size_t page, const char *path, const char **why)
@@ -634,10 +654,9 @@ static int write_and_load(struct plan *plan, const void *bytes, size_t size,
 			return err;
 	}
 	/* Not writable, full, or mounted noexec. */
-	*why = "the detour image cannot be written";
 	fd = image_memfd(bytes, size, memfd_path);
 	if (fd < 0)
-		return fd;
+		return no_memfd(fd, why);
 	err = image_load(memfd_path, image->lo, &image->handle, why);
 	sys_close(fd);
 	return err;

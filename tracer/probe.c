@@ -19,10 +19,12 @@
 /* Who reads it without the lock: ftr_read() and its kin, and threads that begin. */
 struct ftr_probe {
 	struct ftr_probe *next; /* RCU */
+	const struct ftr_probe *self; /* NULL: it is gone. Pool memory stays readable */
 	uint64_t serial;
 	struct ftr_probe_spec spec; /* without strings */
 	bool stays; /* a thread may be reading it for ever */
-	void (*release)(void *data); /* see probe_on_detach() */
+	void (*release)(void *data); /* see probe_on_detach(), */
+	void (*reset)(void *data);   /* and probe_on_reset() */
 	struct target **targets;
 	size_t ntargets, room;
 	struct ftr_counts base;	  /* what there was before, in all, */
@@ -55,9 +57,34 @@ int probe_fail(int err, const char *format, ...)
 	return err;
 }
 
+int probe_fail_system(int err)
+{
+	static const struct {
+		int err;
+		const char *why;
+	} reasons[] = {
+		{ -ENOMEM, "no memory" },
+		{ -EMFILE, "no file descriptor is left" },
+		{ -ENFILE, "the system has no file descriptor left" },
+		{ -EIO, "/proc/self/maps cannot be read" },
+		{ -EPERM, "system calls may be forbidden (seccomp)" },
+		{ -ENOSYS, "this kernel cannot keep memory from forked children (MADV_WIPEONFORK)" },
+	};
+
+	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (reasons[i].err == err)
+			return probe_fail(err, "%s", reasons[i].why);
+	return probe_fail(err, "error %d", -err);
+}
+
 EXPORTED const char *ftr_error(void)
 {
 	return error_text;
+}
+
+static int fail_handle(int err)
+{
+	return probe_fail(err, "no such probe, or nowhere to put the answer");
 }
 
 /* ---- one at a time ---- */
@@ -70,6 +97,7 @@ EXPORTED const char *ftr_error(void)
 struct quiet {
 	uint64_t signals;
 	bool paused, sealed;
+	int error; /* errno, which the loader changes */
 	const void *frame; /* of the function of the API */
 	struct detours *unused; /* images to be closed at the end */
 };
@@ -94,6 +122,7 @@ static void begin(struct quiet *q)
 {
 	uint64_t all = ~LIVE_SIGNALS;
 
+	q->error = *hook_errno();
 	q->sealed = shadow_hooks.sealed;
 	q->paused = false;
 	q->unused = NULL;
@@ -164,6 +193,7 @@ static void unlock(const struct quiet *q)
 	if (q->paused)
 		shadow_pause(false);
 	let_go();
+	*hook_errno() = q->error;
 	if (!q->sealed)
 		thread_restore_signals(&q->signals);
 }
@@ -196,6 +226,8 @@ static void watch_forks(void)
 struct search {
 	const struct ftr_probe_spec *spec;
 	struct ftr_probe *probe;
+	const struct catalog_module *unread; /* its functions are not known */
+	bool unresolved; /* there is an indirect function, but nobody knows what it stands for */
 	size_t refused;	    /* functions that cannot be served, */
 	const char *module; /* the last of them, or else a part of one, */
 	const char *symbol;
@@ -263,15 +295,18 @@ static void take(struct search *s, struct catalog_module *module, const struct s
 	s->probe->targets[s->probe->ntargets++] = t;
 }
 
-static void take_address(struct search *s, uint64_t address, const char *called)
+/* False: no function begins there. */
+static bool take_address(struct search *s, uint64_t address, const char *called)
 {
 	struct catalog_module *module = catalog_at(address);
 	const struct symbol *symbol = NULL;
 
 	if (module && !catalog_names(module))
 		symbol = catalog_symbol(module, address);
-	if (symbol && !symbol->ifunc)
-		take(s, module, symbol, called);
+	if (!symbol || symbol->ifunc)
+		return false;
+	take(s, module, symbol, called);
+	return true;
 }
 
 /* The library's own code, where it is part of the program. */
@@ -308,10 +343,10 @@ static void take_named(struct search *s, struct catalog_module *module, char *sc
 			|| (!matches(s->spec->name, names, 3)
 				&& !matches(s->spec->name, symbol->aliases, symbol->naliases)))
 			continue;
-		if (symbol->ifunc)
-			take_address(s, catalog_resolve(module, symbol->name), symbol->name);
-		else
+		if (!symbol->ifunc)
 			take(s, module, symbol, NULL);
+		else if (!take_address(s, catalog_resolve(module, symbol), symbol->name))
+			s->unresolved = true;
 	}
 }
 
@@ -340,9 +375,11 @@ static void search_modules(struct search *s)
 		err = catalog_names(m);
 		if (catalog_lacks(err))
 			s->err = probe_fail(err, "%s: %s", m->module.path, m->problem);
-		else if (!err && s->spec->name)
+		else if (err)
+			s->unread = m;
+		else if (s->spec->name)
 			take_named(s, m, scratch);
-		else if (!err)
+		else
 			take_address(s, address, NULL);
 	}
 	pool_free(scratch, 2 * PLAN_NAME_MAX);
@@ -359,6 +396,32 @@ static void keep_address(struct ftr_probe *p, uint64_t address)
 	p->ntargets = n;
 }
 
+/* The kernel's own code in every process (vDSO), in no file. By its functions' names on our CPUs. */
+static bool is_kernels(const struct ftr_probe_spec *spec)
+{
+	return spec->name && (str_starts(spec->name, "__vdso_") || str_starts(spec->name, "__kernel_"));
+}
+
+/* Nothing was found. */
+static int fail_search(const struct search *s)
+{
+	const struct ftr_probe_spec *spec = s->spec;
+	char what[160];
+
+	if (spec->name)
+		str_print(what, sizeof(what), "%s: ", spec->name);
+	else
+		str_print(what, sizeof(what), "%p: ", (void *)spec->function);
+	if (s->unresolved)
+		return probe_fail(-ENOTSUP, "%snot known which code stands for this indirect function", what);
+	if (is_kernels(spec))
+		return probe_fail(-ENOTSUP, "%scode of the kernel (vDSO) is not patched", what);
+	return probe_fail(-ENOENT, "%s%s%s%s%s%s", what,
+		spec->name ? "no such function" : "no function begins there",
+		s->unread ? "; " : "", s->unread ? s->unread->module.path : "",
+		s->unread ? ": " : "", s->unread ? s->unread->problem : "");
+}
+
 static int find_functions(struct ftr_probe *probe, const struct ftr_probe_spec *spec)
 {
 	struct search s = { .spec = spec, .probe = probe };
@@ -370,11 +433,7 @@ static int find_functions(struct ftr_probe *probe, const struct ftr_probe_spec *
 	if (probe->ntargets ? s.refused && !(spec->flags & FTR_BEST_EFFORT) : s.symbol != NULL)
 		return probe_fail(s.reason >= REASON_RETURNS_TWICE ? -ENODATA : -ENOTSUP,
 			"%s: %s (%s)", s.symbol, isa_reason_name(s.reason), s.module);
-	if (probe->ntargets)
-		return 0;
-	if (spec->name)
-		return probe_fail(-ENOENT, "%s: no such function", spec->name);
-	return probe_fail(-ENOENT, "%p: no function begins there", (void *)spec->function);
+	return probe->ntargets ? 0 : fail_search(&s);
 }
 
 /* ---- what functions have ---- */
@@ -522,11 +581,23 @@ static void add_all(const struct ftr_probe *p, struct ftr_counts *sum)
 	sum->calls = later.calls;
 }
 
+/* The ends of calls that were in progress at @base may be among those since. */
 static void subtract(struct ftr_counts *counts, const struct ftr_counts *base)
 {
+	uint64_t ended = base->returned + base->unwound, older;
+	uint64_t open = base->calls > ended ? base->calls - ended : 0;
+
 	counts->calls -= base->calls;
 	counts->returned -= base->returned;
 	counts->unwound -= base->unwound;
+	older = counts->returned + counts->unwound;
+	older = older > counts->calls ? older - counts->calls : 0;
+	older = older < open ? older : open;
+	if (older > counts->returned) {
+		counts->unwound -= older - counts->returned;
+		older = counts->returned;
+	}
+	counts->returned -= older;
 }
 
 /* A number that parent and child do not share: what is noted with it counts in one of them only. */
@@ -593,7 +664,7 @@ void probe_renewed(struct shadow_thread *thread)
 
 static bool is_probe(const struct ftr_probe *probe)
 {
-	return probe && probe->serial;
+	return probe && __atomic_load_n(&probe->self, __ATOMIC_RELAXED) == probe;
 }
 
 EXPORTED int ftr_read_thread(const struct ftr_probe *p, int tid, struct ftr_counts *counts)
@@ -601,7 +672,7 @@ EXPORTED int ftr_read_thread(const struct ftr_probe *p, int tid, struct ftr_coun
 	const struct shadow_thread *t;
 
 	if (!is_probe(p) || !counts)
-		return -EINVAL;
+		return fail_handle(-EINVAL);
 	*counts = (struct ftr_counts){ 0 };
 	t = tid ? thread_first() : shadow_self();
 	while (t && tid && t->tid != tid)
@@ -617,7 +688,7 @@ EXPORTED int ftr_read_thread(const struct ftr_probe *p, int tid, struct ftr_coun
 EXPORTED int ftr_read(const struct ftr_probe *p, struct ftr_counts *counts)
 {
 	if (!is_probe(p) || !counts)
-		return -EINVAL;
+		return fail_handle(-EINVAL);
 	if (p->spec.thread)
 		return ftr_read_thread(p, p->spec.thread, counts);
 	*counts = (struct ftr_counts){ 0 };
@@ -630,8 +701,10 @@ EXPORTED int ftr_read(const struct ftr_probe *p, struct ftr_counts *counts)
 EXPORTED int ftr_reset(struct ftr_probe *p)
 {
 	if (!is_probe(p))
-		return -EINVAL;
+		return fail_handle(-EINVAL);
 	rebase_all(p);
+	if (p->reset)
+		p->reset(p->spec.data);
 	return 0;
 }
 
@@ -639,7 +712,7 @@ EXPORTED int ftr_probe_function(const struct ftr_probe *p, unsigned index,
 	struct ftr_function *function)
 {
 	if (!is_probe(p) || !function || index >= p->ntargets)
-		return -ENOENT;
+		return fail_handle(-ENOENT);
 	*function = p->targets[index]->point.function;
 	return 0;
 }
@@ -651,7 +724,7 @@ static void free_probe(struct ftr_probe *p)
 	if (p->bases)
 		wiped_free(p->bases, BLOCKS_MAX * sizeof(*p->bases));
 	pool_free(p->targets, p->room * sizeof(*p->targets));
-	p->serial = 0;
+	p->self = NULL;
 	pool_free(p, sizeof(*p));
 }
 
@@ -718,7 +791,7 @@ static int prepare(struct ftr_probe *p, const struct ftr_probe_spec *spec)
 	int err = catalog_refresh();
 
 	if (err)
-		return probe_fail(err, "the loaded modules cannot be read");
+		return probe_fail_system(err);
 	err = find_functions(p, spec);
 	if (!err)
 		err = check_room(p);
@@ -771,8 +844,7 @@ static void attach_locked(void *arg)
 		a->err = probes.process ? 0 : -ENOMEM;
 	}
 	if (a->err) {
-		probe_fail(a->err, a->err == -ENOMEM ? "no memory for counts"
-						     : "the loaded modules cannot be read");
+		probe_fail_system(a->err);
 		return;
 	}
 	if (!a->q->paused)
@@ -784,6 +856,7 @@ static void attach_locked(void *arg)
 	}
 	p->spec = *a->spec;
 	p->spec.name = p->spec.module = NULL;
+	p->self = p;
 	p->serial = ++probes.serial;
 	a->err = prepare(p, a->spec);
 	if (!a->err)
@@ -937,6 +1010,11 @@ static void free_retired(void)
 void probe_on_detach(struct ftr_probe *p, void (*release)(void *data))
 {
 	p->release = release;
+}
+
+void probe_on_reset(struct ftr_probe *p, void (*reset)(void *data))
+{
+	p->reset = reset;
 }
 
 EXPORTED int ftr_detach(struct ftr_probe *p)

@@ -252,9 +252,8 @@ int record_begin(const struct config *config, char *const *argv, const char **wh
 		return -ENOMEM;
 	}
 	*why = "memory cannot be kept from forked children";
-	err = (int)sys_call(SYS_madvise, rec.wiped, sys_page, MADV_WIPEONFORK);
-	if (err)
-		return err;
+	if (sys_call(SYS_madvise, rec.wiped, sys_page, MADV_WIPEONFORK))
+		return -ENOSYS;
 	err = new_header(start, &image, &h, why);
 	if (err)
 		return err;

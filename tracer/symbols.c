@@ -674,3 +674,37 @@ long symbols_slots(const struct elffile *elf, struct arena *arena, struct isa_sl
 	mem_sort(*slots, n, sizeof(**slots), slot_compare);
 	return (long)n;
 }
+
+static bool is_irelative(const struct elffile *elf, uint64_t type)
+{
+	switch (elf->machine) {
+	case EM_X86_64:
+		return type == R_X86_64_IRELATIVE;
+	case EM_AARCH64:
+		return type == R_AARCH64_IRELATIVE;
+	case EM_PPC64:
+		return type == R_PPC64_IRELATIVE || type == R_PPC64_JMP_IREL;
+	default:
+		return false;
+	}
+}
+
+static uint64_t find_irelative(const struct elffile *elf, const struct elf_part *part, uint64_t resolver)
+{
+	for (uint64_t at = 0; part->size - at >= sizeof(Elf64_Rela); at += sizeof(Elf64_Rela)) {
+		Elf64_Rela rela;
+
+		memcpy(&rela, part->bytes + at, sizeof(rela));
+		if ((uint64_t)rela.r_addend == resolver
+			&& is_irelative(elf, ELF64_R_TYPE(rela.r_info)))
+			return rela.r_offset;
+	}
+	return 0;
+}
+
+uint64_t symbols_resolved_at(const struct elffile *elf, uint64_t resolver)
+{
+	uint64_t at = find_irelative(elf, &elf->rela, resolver);
+
+	return at ? at : find_irelative(elf, &elf->plt_rela, resolver);
+}

@@ -45,4 +45,7 @@ uint8_t symbols_keeps_return(const struct symbol *symbol);
  * Returns their number or -ENOMEM. */
 long symbols_slots(const struct elffile *elf, struct arena *arena, struct isa_slot **slots);
 
+/* The word that the loader fills with what the STT_GNU_IFUNC at @resolver returns; 0: there is none. */
+uint64_t symbols_resolved_at(const struct elffile *elf, uint64_t resolver);
+
 #endif

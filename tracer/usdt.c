@@ -8,7 +8,7 @@
 #include "usdt.h"
 #include "wiped.h"
 #include "../arch/sys.h"
-#include "../rethook/shadow.h"
+#include "../rethook/hook.h"
 #include "../trampolines/live.h"
 #include "../trampolines/signals.h"
 #include <dlfcn.h>
@@ -30,7 +30,6 @@ static int prepare(void)
 	err = probe_prepare();
 	if (err)
 		return err;
-	usdt_prepare_hits();
 	if (__atomic_load_n(&usdt.wiped, __ATOMIC_ACQUIRE))
 		return 0;
 	w = wiped_alloc(sizeof(*w));
@@ -232,12 +231,11 @@ static int fail(int err)
 		{ -ENOSYS, "static probes cannot be attached to on this processor" },
 		{ -EINVAL, "no handler, or no such attachment" },
 	};
-	const char *why = "no memory for static probes";
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
 		if (reasons[i].err == err)
-			why = reasons[i].why;
-	return probe_fail(err, "%s", why);
+			return probe_fail(err, "%s", reasons[i].why);
+	return probe_fail_system(err);
 }
 
 struct attachment {
@@ -298,7 +296,7 @@ EXPORTED int ftr_usdt_attach(const char *provider, const char *name, const char 
 {
 	struct attachment a = { .search = { .provider = provider, .name = name, .module = module },
 		.hook = { .handler = handler, .data = data } };
-	int got = handler && attachment ? prepare() : -EINVAL;
+	int error = *hook_errno(), got = handler && attachment ? prepare() : -EINVAL;
 
 	if (!got)
 		got = attach_once(&a, attachment);
@@ -307,6 +305,7 @@ EXPORTED int ftr_usdt_attach(const char *provider, const char *name, const char 
 		if (!got)
 			got = attach_once(&a, attachment);
 	}
+	*hook_errno() = error;
 	return got < 0 ? fail(got) : got;
 }
 
@@ -360,8 +359,8 @@ static int detach(struct ftr_usdt *u, struct quiet q)
 
 EXPORTED int ftr_usdt_detach(struct ftr_usdt *u)
 {
+	int err, error = *hook_errno();
 	struct quiet q;
-	int err;
 
 	if (!u || !usdt.wiped)
 		return fail(-EINVAL);
@@ -375,5 +374,6 @@ EXPORTED int ftr_usdt_detach(struct ftr_usdt *u)
 	sweep();
 	unlock(q);
 	free_attachment(u, !err || err == -ENODATA);
+	*hook_errno() = error;
 	return err ? fail(err) : 0;
 }

@@ -140,9 +140,6 @@ static inline void usdt_count_down(uint32_t *counter)
 
 void usdt_free_hooks(struct usdt_hooks *hooks);
 
-/* Before the first hit. */
-void usdt_prepare_hits(void);
-
 /* Does the calling thread execute a handler? */
 bool usdt_in_handler(void);
 

@@ -436,11 +436,8 @@ static int search_module(struct usdt_search *s, const struct module *module)
 int usdt_find(struct usdt_search *s)
 {
 	struct modules modules;
-	int err = maps_read(&s->maps, "/proc/self/maps", &s->arena);
+	int err = session_modules(&modules, &s->maps, &s->arena);
 
-	if (err)
-		return -EPERM;
-	err = modules_find(&modules, &s->maps, session.phdr, session.phnum, &s->arena);
 	if (!err) {
 		s->result->pins = arena_alloc(
 			&s->result->arena, (modules.count + 1) * sizeof(*s->result->pins));

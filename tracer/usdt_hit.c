@@ -4,6 +4,7 @@
 #include "peek.h"
 #include "usdt.h"
 #include "../arch/sys.h"
+#include "../rethook/hook.h"
 #include <errno.h>
 
 #define EXPORTED     __attribute__((visibility("default")))
@@ -19,15 +20,6 @@ struct ftr_usdt_hit {
 /* Whose handlers run in this thread, innermost last. */
 static PER_THREAD const struct ftr_usdt *nested[NESTED_MAX];
 static PER_THREAD unsigned depth;
-
-int *__errno_location(void) __attribute__((weak, const));
-static int64_t errno_offset; /* from the thread pointer; 0: the C library has none */
-
-void usdt_prepare_hits(void)
-{
-	if (__errno_location)
-		errno_offset = (int64_t)((uint64_t)__errno_location() - arch_thread_pointer());
-}
 
 bool usdt_in_handler(void)
 {
@@ -59,14 +51,12 @@ void usdt_hit(struct arch_hit *state, const void *kept)
 {
 	struct usdt_place *place = (struct usdt_place *)state->record;
 	struct ftr_usdt_hit hit = { place, state, kept };
-	int *error = errno_offset ? (int *)(arch_thread_pointer() + (uint64_t)errno_offset) : NULL;
-	int saved = error ? *error : 0;
+	int *error = hook_errno(), saved = *error;
 
 	__atomic_fetch_add(place->running, 1, __ATOMIC_SEQ_CST);
 	run_hooks(__atomic_load_n(&place->hooks, __ATOMIC_SEQ_CST), &hit);
 	usdt_count_down(place->running);
-	if (error)
-		*error = saved;
+	*error = saved;
 }
 
 EXPORTED const struct ftr_usdt_probe *ftr_usdt_probe(const struct ftr_usdt_hit *hit)

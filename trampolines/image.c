@@ -808,15 +808,55 @@ static bool image_is_at(const struct link_map *map, uint64_t base)
 
 struct image_loader image_loader = { dlopen, dlclose, dlinfo, dlerror };
 
+/* Try what the loader does with a file, to learn which system call it is that fails. */
+static int image_try(const char *path)
+{
+	int fd = sys_open(path, O_RDONLY, 0);
+	size_t size = fd < 0 ? 0 : (size_t)sys_call(SYS_lseek, fd, 0, SEEK_END);
+	void *text;
+
+	if (fd < 0)
+		return fd == -EMFILE || fd == -ENFILE ? fd : 0;
+	text = sys_mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	sys_close(fd);
+	if (sys_failed(text))
+		return (intptr_t)text == -ENOMEM ? -ENOMEM : -EPERM;
+	sys_munmap(text, size);
+	return 0;
+}
+
+/* The loader did not open the image. Its words are gone when it is called again. */
+static int image_refused(const char *path, const char **why)
+{
+	static char said[256];
+	const char *words = image_loader.error();
+	int err = image_try(path);
+
+	switch (err) {
+	case -EMFILE:
+	case -ENFILE:
+		*why = "no file descriptor is left";
+		return err;
+	case -ENOMEM:
+		*why = "no memory for the detour image";
+		return err;
+	case -EPERM:
+		*why = "new executable memory is not allowed";
+		return err;
+	default:
+		str_print(said, sizeof(said), "%s", words ? words : "the loader does not say why");
+		*why = said;
+		return -ELIBBAD;
+	}
+}
+
 int image_load(const char *path, uint64_t base, void **handle, const char **why)
 {
 	struct link_map *map = NULL;
 
 	*handle = image_loader.open(path, RTLD_NOW | RTLD_LOCAL);
-	if (!*handle) {
-		*why = image_loader.error();
-		return -ELIBBAD;
-	}
+	if (!*handle)
+		return image_refused(path, why);
 	if (!image_loader.info(*handle, RTLD_DI_LINKMAP, &map) && image_is_at(map, base))
 		return 0;
 	image_loader.close(*handle);

@@ -90,7 +90,8 @@ extern struct image_loader {
 
 /*
  * Load the image with the program's loader. 0; -EADDRNOTAVAIL: it landed elsewhere and has been
- * unloaded; -ELIBBAD: the loader refused it. On failure *@why says why.
+ * unloaded; -EPERM, -EMFILE, -ENFILE, -ENOMEM: the system does not let it be mapped; -ELIBBAD: the
+ * loader has another reason. On failure *@why says why, until the next call.
  */
 int image_load(const char *path, uint64_t base, void **handle, const char **why);
 
