@@ -182,6 +182,12 @@ static int fill(struct fault *fault, const struct ftr_fault *wanted, const char 
 	uint64_t probability;
 	int err;
 
+	*why = "the last call is before the first";
+	if (wanted->to && wanted->to < wanted->from)
+		return -EINVAL;
+	*why = "errno is never negative";
+	if (wanted->error < 0)
+		return -EINVAL;
 	*why = "a probability is not in [0, 1], or a type none of i, d, f, n";
 	memcpy(&probability, &wanted->probability, sizeof(probability));
 	if (!set_result(fault, wanted) || !decimal_fraction(probability, &fault->chance))
@@ -231,6 +237,14 @@ void fault_free(void *data)
 	arena_free(&arena);
 }
 
+/* Calls are counted from 1 again. */
+static void restart(void *data)
+{
+	struct fault *fault = data;
+
+	__atomic_store_n(fault->seen, 0, __ATOMIC_RELAXED);
+}
+
 EXPORTED int ftr_override_sized(const struct ftr_probe_spec *given, size_t spec_size,
 	const struct ftr_fault *wanted, size_t fault_size, struct ftr_probe **probe)
 {
@@ -250,10 +264,12 @@ EXPORTED int ftr_override_sized(const struct ftr_probe_spec *given, size_t spec_
 	spec.data = fault;
 	spec.flags |= FTR_GENERAL_REGS; /* all of us is built so */
 	err = ftr_attach(&spec, probe);
-	if (err < 0)
+	if (err < 0) {
 		fault_free(fault);
-	else
-		probe_on_detach(*probe, fault_free);
+		return err;
+	}
+	probe_on_detach(*probe, fault_free);
+	probe_on_reset(*probe, restart);
 	return err;
 }
 

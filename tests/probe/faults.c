@@ -130,6 +130,11 @@ static void chooses_calls(void)
 		failed |= (number(i) == -1) << i;
 	CHECK_INT(failed, 1 << 3 | 1 << 5 | 1 << 7);
 	CHECK(!ftr_read(p, &counts) && counts.calls == 10);
+	CHECK_INT(ftr_reset(p), 0); /* and count from 1 again */
+	failed = 0;
+	for (int i = 1; i <= 10; i++)
+		failed |= (number(i) == -1) << i;
+	CHECK_INT(failed, 1 << 3 | 1 << 5 | 1 << 7);
 	CHECK_INT(ftr_detach(p), 0);
 }
 
@@ -265,6 +270,7 @@ static void refuses(void)
 	CHECK_INT(ftr_override(&spec, &(struct ftr_fault){ .caller = "no_such" }, &p), -ENOENT);
 	CHECK(!strcmp(ftr_error(), "no such caller"), "%s", ftr_error());
 	CHECK_INT(ftr_fail("no_such_function", 0, 0, 1, 1, &p), -ENOENT);
+	CHECK_INT(ftr_fail("number", 0, 0, 7, 2, &p), -EINVAL);
 	CHECK(!p);
 }
 

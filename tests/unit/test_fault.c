@@ -103,6 +103,8 @@ Test(fault, refuses)
 		{ { .type = 'x' }, -EINVAL, WRONG },
 		{ { .probability = 1.5 }, -EINVAL, WRONG },
 		{ { .probability = NAN }, -EINVAL, WRONG },
+		{ { .from = 5, .to = 3 }, -EINVAL, "the last call is before the first" },
+		{ { .error = -ENOMEM }, -EINVAL, "errno is never negative" },
 		{ { .caller = "no_such_function" }, -ENOENT, "no such caller" },
 		{ { .caller_module = "no_such_file" }, -ENOENT, "no such caller" },
 	};
