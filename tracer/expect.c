@@ -23,7 +23,8 @@ struct lists {
 static struct {
 	uint32_t *lock;
 	struct lists lists;
-	uint32_t refused; /* what should have been made where system calls may be forbidden */
+	uint32_t refused; /* what should have been made where system calls may be forbidden, or without
+			   * memory for the lock */
 } all;
 
 /* -EPERM: a handler may have interrupted who holds the lock; or system calls may be forbidden, and
@@ -185,6 +186,7 @@ EXPORTED struct ftr_expect *ftr_expect_spec_at(const char *file, int line,
 	ftr_call_stack_prepare();
 	expect = make(file, line, spec, size, signature);
 	if (enter()) {
+		__atomic_fetch_add(&all.refused, 1, __ATOMIC_RELAXED);
 		if (expect)
 			end(expect);
 		return NULL;
@@ -207,9 +209,29 @@ EXPORTED struct ftr_expect *ftr_expect_at(const char *file, int line, const char
 	return ftr_expect_spec_at(file, line, &spec, sizeof(spec), signature);
 }
 
-EXPORTED int ftr_expect_calls(struct ftr_expect *expect, uint64_t least, uint64_t most)
+static bool is_known(const struct ftr_expect *expect)
+{
+	const struct ftr_expect *e = all.lists.first;
+
+	while (e && e != expect)
+		e = e->next;
+	return e;
+}
+
+/* enter() to change @expect. -EINVAL: it is null, or has ended; the latter ftr_verify() will tell. */
+static int enter_for(const struct ftr_expect *expect)
 {
 	int err = expect ? enter() : -EINVAL;
+
+	if (err || is_known(expect))
+		return err;
+	all.lists.lost++;
+	return leave(-EINVAL);
+}
+
+EXPORTED int ftr_expect_calls(struct ftr_expect *expect, uint64_t least, uint64_t most)
+{
+	int err = enter_for(expect);
 
 	if (err)
 		return err;
@@ -249,7 +271,7 @@ static int fault_of(const struct ftr_expect *expect, const struct expect_conditi
 	if (c->how < FTR_MUST || c->how > FTR_UNLESS)
 		return -EINVAL;
 	*why = "a condition lacks what it compares with, or that is too long";
-	if ((buffer && (!c->bytes || c->size > EXPECT_BYTES))
+	if (c->lacks || (buffer && (!c->bytes || c->size > EXPECT_BYTES))
 		|| (c->kind == KIND_PREDICATE && !(c->test && c->words)))
 		return -EINVAL;
 	*why = "there are too many conditions";
@@ -262,7 +284,6 @@ static int fault_of(const struct ftr_expect *expect, const struct expect_conditi
 	return suits(c->kind, signature_letter(&expect->signature, c->n)) ? 0 : -EINVAL;
 }
 
-/* Add a condition; handlers see it complete. */
 /* Is it more than looking at registers? Strings among the arguments are kept with a result. */
 static bool needs_more(const struct ftr_expect *expect, const struct expect_condition *c)
 {
@@ -273,9 +294,10 @@ static bool needs_more(const struct ftr_expect *expect, const struct expect_cond
 	return strings || c->kind == KIND_STRING || c->kind == KIND_BYTES || c->kind == KIND_PREDICATE;
 }
 
+/* Add a condition; handlers see it complete. */
 static int add(struct ftr_expect *expect, struct expect_condition c)
 {
-	int err = expect ? enter() : -EINVAL;
+	int err = enter_for(expect);
 	const char *why;
 
 	if (err)
@@ -283,6 +305,8 @@ static int add(struct ftr_expect *expect, struct expect_condition c)
 	err = fault_of(expect, &c, &why);
 	if (err)
 		return leave(mistake(expect, err, "%s", why));
+	if (c.kind == KIND_INTEGER)
+		c.value = signature_cut(signature_letter(&expect->signature, c.n), c.value);
 	if (c.bytes) {
 		c.bytes = (const uint8_t *)arena_str(
 			&expect->arena, (const char *)c.bytes, c.size);
@@ -305,10 +329,8 @@ static int add(struct ftr_expect *expect, struct expect_condition c)
 EXPORTED int ftr_expect_integer(struct ftr_expect *expect, enum ftr_how how, unsigned n,
 	int64_t value)
 {
-	char letter = expect ? signature_letter(&expect->signature, n) : 0;
-
 	return add(expect, (struct expect_condition){ .kind = KIND_INTEGER, .how = how, .n = n,
-		.value = signature_cut(letter, (uint64_t)value) });
+		.value = (uint64_t)value });
 }
 
 EXPORTED int ftr_expect_string(struct ftr_expect *expect, enum ftr_how how, unsigned n,
@@ -328,9 +350,10 @@ EXPORTED int ftr_expect_bytes(struct ftr_expect *expect, enum ftr_how how, unsig
 EXPORTED int ftr_expect_double(struct ftr_expect *expect, enum ftr_how how, unsigned n,
 	const double *value)
 {
-	struct expect_condition c = { .kind = KIND_DOUBLE, .how = how, .n = n };
+	struct expect_condition c = { .kind = KIND_DOUBLE, .how = how, .n = n, .lacks = !value };
 
-	memcpy(&c.value, value, sizeof(c.value));
+	if (value)
+		memcpy(&c.value, value, sizeof(c.value));
 	return add(expect, c);
 }
 
@@ -398,10 +421,12 @@ EXPORTED int ftr_expect_order_at(const char *file, int line, unsigned flags,
 	int err = !hook_in_handler() && is_refused() ? -EPERM : enter();
 	bool good = steps && n && n <= EXPECT_STEPS && !(flags & ~(unsigned)FTR_STRICT);
 
+	if (err == -ENOMEM)
+		__atomic_fetch_add(&all.refused, 1, __ATOMIC_RELAXED);
 	if (err)
 		return err;
 	for (size_t i = 0; good && i < n; i++)
-		good = steps[i];
+		good = is_known(steps[i]);
 	err = good ? make_order(file, line, flags & FTR_STRICT, steps, (unsigned)n) : -EINVAL;
 	if (err)
 		all.lists.lost++;

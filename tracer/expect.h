@@ -80,6 +80,7 @@ struct expect_condition {
 	ftr_predicate *test;
 	void *data;
 	const char *words;
+	bool lacks; /* what it compares with */
 };
 
 /* What cannot be watched as the test wants it. */

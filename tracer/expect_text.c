@@ -321,7 +321,7 @@ void expect_tell_lost(uint32_t lost, struct expect_messages *messages)
 {
 	struct text text = begin(messages, "", "ftr");
 
-	put(&text, "%u expectations or orders could not be made: wrong arguments, no memory, or no "
-		   "system calls", lost);
+	put(&text, "%u expectations, conditions or orders could not be made: wrong arguments, "
+		   "expectations that have ended, no memory, or no system calls", lost);
 	end(messages, &text);
 }

@@ -112,12 +112,14 @@ enum ftr_flags {
  * other.
  *
  * -EINVAL: bad arguments, or @size of another version; -ENOENT: no such function;
- * -ENOTSUP: it cannot be patched, ftr_error() has the reason as ftr-report prints it;
+ * -ENOTSUP: it cannot be patched, ftr_error() has the reason as ftr-report prints it; or it is the
+ * kernel's (vDSO), or an indirect function (STT_GNU_IFUNC) of which it is not known what it stands for;
  * -ENODATA: its return cannot be seen (setjmp and its like), but a return handler is asked for;
  * -ERANGE: no free memory near enough; -EBUSY: a thread would not leave the function's first
- * instructions; -EPERM: the system does not allow it (seccomp, no executable memory); -ENOSPC: it
- * has 61 return handlers already; -ENOMEM; -EMFILE, -ENFILE: no file descriptor; -EIO: /proc cannot
- * be read; -ENOSYS: not on this CPU.
+ * instructions; -EPERM: the system does not allow it (seccomp, no new executable memory, no memfd,
+ * RLIMIT_FSIZE below the size of a detour image); -ENOSPC: it has 61 return handlers already; -ENOMEM;
+ * -EMFILE, -ENFILE: no file descriptor; -EIO: /proc cannot be read; -ELIBBAD: the loader refuses the
+ * image of a detour; -ENOSYS: not on this CPU, or the kernel is older than 4.14 (MADV_WIPEONFORK).
  */
 FTR_API int ftr_attach_sized(const struct ftr_probe_spec *spec, size_t size,
 	struct ftr_probe **probe);
@@ -139,7 +141,8 @@ static inline int ftr_attach(const struct ftr_probe_spec *spec, struct ftr_probe
  */
 FTR_API int ftr_detach(struct ftr_probe *probe);
 
-/* Why the last function called here by this thread failed, one line; valid until the next one. */
+/* Why one of the functions that attach, detach, override, read and reset probes has last failed in this
+ * thread, one line; valid until the next one fails. What is wrong with an expectation ftr_verify() tells. */
 FTR_API const char *ftr_error(void);
 
 /* The functions of a probe: index 0 to what ftr_attach() returned. Names and paths are valid while
@@ -167,7 +170,7 @@ struct ftr_counts {
  * probe for one thread, by that thread. Calls in progress on other threads may be in or not;
  * calls >= returned + unwound always. Where only entries can be seen, and where a probe has an
  * entry handler only, returned and unwound stay 0.
- * 0 or -EINVAL.
+ * 0; -EINVAL: no such probe (one that was detached; another pointer is not always told from one).
  */
 FTR_API int ftr_read(const struct ftr_probe *probe, struct ftr_counts *counts);
 
@@ -175,7 +178,9 @@ FTR_API int ftr_read(const struct ftr_probe *probe, struct ftr_counts *counts);
  * the functions has zeros. */
 FTR_API int ftr_read_thread(const struct ftr_probe *probe, int tid, struct ftr_counts *counts);
 
-/* Count from 0 again. Exact only while no other thread is in the functions. 0 or -EINVAL. */
+/* Count from 0 again, the calls of a fault (ftr_override()) as well: its numbers begin with 1. Calls in
+ * progress have no entry then, and so no return, which is exact while no thread is in the functions.
+ * 0 or -EINVAL. */
 FTR_API int ftr_reset(struct ftr_probe *probe);
 
 /*
@@ -295,7 +300,8 @@ typedef void ftr_usdt_handler(struct ftr_usdt_hit *hit, void *data);
  * -EINVAL: bad arguments; -ENOENT: there is no such probe; -ENOTSUP: one of them cannot be patched
  * without harm (it would need a breakpoint, and a thread blocks SIGTRAP, or the program handles it, or
  * it is in libc; or the patch of a function's entry covers it); -ERANGE: no free memory near enough;
- * -EBUSY, -EPERM, -ENOMEM as ftr_attach(); -ENOSYS: not on this processor (x86_64 without XSAVE).
+ * -EBUSY, -EPERM, -ENOMEM, -EMFILE, -ENFILE, -EIO as ftr_attach(); -ENOSYS: not on this processor
+ * (x86_64 without XSAVE) or kernel.
  */
 FTR_API int ftr_usdt_attach(const char *provider, const char *name, const char *module,
 	ftr_usdt_handler *handler, void *data, struct ftr_usdt **usdt);
@@ -374,7 +380,8 @@ FTR_API int ftr_describe(const void *address, char *text, size_t size);
  *
  * Nothing has to be checked on the way: an expectation that cannot be made (no such function, a
  * parameter that the signature does not have) is itself a failure that ftr_verify() reports, and
- * all functions accept a null expectation. They return 0 or -errno nevertheless.
+ * all functions accept a null expectation. They return 0 or -errno nevertheless. One that has ended
+ * (ftr_verify(), ftr_forget()) must not be used any more; to change it is -EINVAL and a failure, too.
  *
  * They are made, changed and verified outside of handlers (else -EPERM); the calls may go on in any
  * thread. A forked child has its parent's expectations and has seen no calls.
@@ -484,7 +491,7 @@ FTR_API uint64_t ftr_expect_seen(const struct ftr_expect *expect);
  * Check all expectations, tell what is not as expected, and end them: their functions are as they
  * were. Each failure is one @message, of several lines, without a newline at its end, valid until
  * @report returns; without @report it is written to standard error. Returns the number of failures;
- * -EPERM: called from a handler.
+ * -EPERM: called from a handler; -ENOMEM: there was no memory for any expectation, nor is there now.
  *
  * Where system calls may be forbidden (seccomp) nothing is written without @report, call stacks have
  * addresses and no names, the functions stay patched, and after 256 KiB of messages further failures are
@@ -493,7 +500,7 @@ FTR_API uint64_t ftr_expect_seen(const struct ftr_expect *expect);
 typedef void ftr_report(const char *message, void *data);
 FTR_API int ftr_verify(ftr_report *report, void *data);
 
-/* End all expectations without a word. 0; -EPERM: called from a handler. */
+/* End all expectations without a word. 0; -EPERM, -ENOMEM as ftr_verify(). */
 FTR_API int ftr_forget(void);
 
 /* ---- faults ---- */
@@ -507,9 +514,9 @@ struct ftr_fault {
 	char type;	 /* of the result: 0 or i: @value; d, f: @real; n: none (void). Else -EINVAL */
 	uint64_t value;	 /* integer or pointer; a negative one is cast */
 	double real;
-	int error;	 /* what errno is; 0: it is left alone */
+	int error;	 /* what errno is; 0: it is left alone. Below 0 is -EINVAL, */
 	uint64_t from;	 /* the first call; 0: 1 */
-	uint64_t to;	 /* the last call; 0: no end */
+	uint64_t to;	 /* the last call; 0: no end. Before @from: -EINVAL */
 	uint64_t every;	 /* of these the first and every @every-th behind it; 0: 1 */
 	double probability; /* above 0, up to 1; 0: 1 */
 	uint64_t seed;	    /* the same seed chooses the same calls by their number */
@@ -520,8 +527,8 @@ struct ftr_fault {
 
 /*
  * Make calls of the functions of @spec (without handlers) fail until ftr_detach(). Calls that ftr
- * makes for itself, or that a handler makes, are made: malloc can fail, too. Returns what
- * ftr_attach() does. -ENOENT also: there is no such caller.
+ * makes for itself, or that a handler makes, are made: malloc can fail, too. ftr_reset() counts from call 1
+ * again. Returns what ftr_attach() does. -ENOENT also: there is no such caller.
  */
 FTR_API int ftr_override_sized(const struct ftr_probe_spec *spec, size_t spec_size,
 	const struct ftr_fault *fault, size_t fault_size, struct ftr_probe **probe);

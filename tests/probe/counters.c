@@ -96,6 +96,68 @@ static void finds_by_name(void)
 	CHECK_INT(ftr_detach(p), 0);
 }
 
+/* In the middle of a call of fib(). */
+static void reset_another(struct ftr_call *call, void *data)
+{
+	if (!ftr_call_depth(call))
+		CHECK_INT(ftr_reset(*(struct ftr_probe **)data), 0);
+}
+
+static void attach_another(struct ftr_call *call, void *data)
+{
+	if (!ftr_call_depth(call))
+		*(struct ftr_probe **)data = attach(fib, NULL, NULL, NULL);
+}
+
+/* A call that was in progress has no entry, and so no return. */
+static void begins_within_a_call(void)
+{
+	struct ftr_probe *counter = attach(fib, NULL, NULL, NULL), *later = NULL, *p;
+
+	p = attach(fib, reset_another, check_no_handler, &counter);
+	fib(1);
+	CHECK_COUNTS(counter, 0, 0, 0);
+	fib(1); /* resets it again */
+	CHECK_COUNTS(counter, 0, 0, 0);
+	fib(2);
+	CHECK_COUNTS(counter, 2, 2, 0);
+	CHECK_INT(ftr_detach(p), 0);
+	p = attach(fib, attach_another, check_no_handler, &later);
+	fib(1);
+	CHECK_INT(ftr_detach(p), 0);
+	CHECK_COUNTS(later, 0, 0, 0);
+	fib(2);
+	CHECK_COUNTS(later, 3, 3, 0);
+	CHECK_INT(ftr_detach(later), 0);
+	CHECK_INT(ftr_detach(counter), 0);
+}
+
+NOINLINE static int add_one(int n)
+{
+	return sink + n + 1;
+}
+
+static int (*choose_one(void))(int)
+{
+	return add_one;
+}
+
+static int indirect(int n) __attribute__((ifunc("choose_one")));
+
+/* One that no other module can ask the loader for, as target_clones makes it in a program. */
+static void finds_indirect_functions_of_the_program(void)
+{
+	struct ftr_function f;
+	struct ftr_probe *p;
+
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "indirect" }), &p), 1);
+	CHECK_INT(ftr_probe_function(p, 0, &f), 0);
+	CHECK(f.address == (void *)add_one);
+	CHECK_INT(indirect(1), sink + 2);
+	CHECK_COUNTS(p, 1, 1, 0);
+	CHECK_INT(ftr_detach(p), 0);
+}
+
 /* An indirect function is its implementation. */
 static void finds_indirect_functions(void)
 {
@@ -218,7 +280,11 @@ static void needs_memory(void)
 		CHECK_INT(setrlimit(RLIMIT_AS, &none), 0);
 		CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib" }), &p), -ENOMEM);
 		ftr_expect("fib", NULL);
-		_exit(!ftr_verify(NULL, NULL));
+		CHECK(ftr_verify(NULL, NULL) != 0);
+		ftr_expect("fib", NULL);
+		CHECK_INT(setrlimit(RLIMIT_AS, &(struct rlimit){ RLIM_INFINITY, RLIM_INFINITY }), 0);
+		CHECK_INT(ftr_verify(NULL, NULL), 1); /* it has not been forgotten */
+		_exit(0);
 	}
 	CHECK_INT(waitpid(child, &status, 0), child);
 	CHECK_INT(status, 0);
@@ -242,11 +308,35 @@ static void refuses(void)
 	CHECK_INT(ftr_attach_sized(&(struct ftr_probe_spec){ .name = "fib" }, 3, &p), -EINVAL);
 	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib" }), NULL), -EINVAL);
 	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "fib", .thread = -1 }), &p), -EINVAL);
+	CHECK_INT(ftr_attach((&(struct ftr_probe_spec){ .name = "__vdso_time" }), &p), -ENOTSUP);
+	CHECK(strstr(ftr_error(), "vDSO"), "%s", ftr_error());
 	CHECK_INT(ftr_detach(NULL), -EINVAL);
 	CHECK_INT(ftr_detach((struct ftr_probe *)8), -EINVAL);
 	CHECK_INT(ftr_read(NULL, &counts), -EINVAL);
 	CHECK_INT(ftr_reset(NULL), -EINVAL);
+	CHECK(!strcmp(ftr_error(), "no such probe, or nowhere to put the answer"));
 	CHECK(!p);
+}
+
+/* What is no probe, or not any more. */
+static void knows_its_probes(void)
+{
+	struct ftr_probe *p = attach(fib, NULL, NULL, NULL);
+	void *other[64];
+	struct ftr_counts counts;
+	struct ftr_function f;
+
+	memset(other, 0xa5, sizeof(other));
+	CHECK_INT(ftr_detach(p), 0);
+	for (int i = 0; i < 2; i++) {
+		struct ftr_probe *none = i ? (struct ftr_probe *)other : p;
+
+		CHECK_INT(ftr_read(none, &counts), -EINVAL);
+		CHECK_INT(ftr_read_thread(none, 0, &counts), -EINVAL);
+		CHECK_INT(ftr_reset(none), -EINVAL);
+		CHECK_INT(ftr_probe_function(none, 0, &f), -ENOENT);
+		CHECK_INT(ftr_detach(none), -EINVAL);
+	}
 }
 
 int main(void)
@@ -257,9 +347,12 @@ int main(void)
 	counts_jumps();
 	finds_by_name();
 	finds_indirect_functions();
+	finds_indirect_functions_of_the_program();
+	begins_within_a_call();
 	counts_by_thread();
 	ignores_parts();
 	refuses();
+	knows_its_probes();
 	puts("ok");
 	return 0;
 }

@@ -152,9 +152,28 @@ static void mistakes(void)
 {
 	ftr_expect("no_such_function", NULL);
 	ftr_expect_calls(ftr_expect("factorial", "w(q)"), 0, 0);
+	errno = E2BIG;
 	verify(2);
+	CHECK_INT(errno, E2BIG);
 	says("no_such_function: cannot be watched: no_such_function: no such function\n");
 	says("factorial: wrong signature \"w(q)\"\n");
+}
+
+/* What has ended is not to be changed. */
+static void after_the_end(void)
+{
+	struct ftr_expect *e = ftr_expect("factorial", "w(w)");
+	struct ftr_expect *const steps[] = { e };
+
+	CHECK_INT(ftr_expect_double(e, FTR_MUST, 0, NULL), -EINVAL);
+	CHECK_INT(ftr_forget(), 0);
+	CHECK_INT(ftr_expect_calls(e, 1, 1), -EINVAL);
+	CHECK_INT(ftr_expect_integer(e, FTR_MUST, 0, 1), -EINVAL);
+	CHECK_INT(ftr_expect_depth(e, 1), -EINVAL);
+	CHECK_INT(ftr_expect_order_at(NULL, 0, 0, steps, 1), -EINVAL);
+	CHECK_INT(ftr_expect_double(NULL, FTR_MUST, 0, NULL), -EINVAL);
+	verify(1);
+	says("ftr: 4 expectations, conditions or orders could not be made");
 }
 
 static void *work(void *arg)
@@ -241,7 +260,7 @@ static int without_system_calls(struct ftr_expect *m)
 	if (ftr_verify(note_silently, &messages) != 4 || messages != 4)
 		return 4;
 	if (!strstr(noted, "expected argument 6 to be \"no\", seen \"g\" in 1 of 1 call\n  call 1: many(1, 2, 3, 4")
-		|| !strstr(noted, "ftr: 2 expectations or orders could not be made"))
+		|| !strstr(noted, "ftr: 2 expectations, conditions or orders could not be made"))
 		return 5;
 	many(1, 2, 3, 4, 5, 6, "g", -8);
 	if (ftr_verify(NULL, NULL) || ftr_forget())
@@ -279,6 +298,7 @@ int main(void)
 	several_of_one_function();
 	refuses_in_handlers();
 	mistakes();
+	after_the_end();
 	beside_other_threads();
 	forks();
 	puts("ok");

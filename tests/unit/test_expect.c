@@ -486,8 +486,9 @@ Test(expect, long_orders_are_cut_off_in_messages, .init = threads_begin)
 	told[0] = 0;
 	cr_expect_eq(ftr_verify(listen, told), 2);
 	cr_expect(strstr(told, "a, a, a and 2 more: step 35 (a) is missing\n"), "%s", told);
-	cr_expect(strstr(told, "\nftr: 1 expectations or orders could not be made: "
-			       "wrong arguments, no memory, or no system calls\n"), "%s", told);
+	cr_expect(strstr(told, "\nftr: 1 expectations, conditions or orders could not be made: "
+			       "wrong arguments, expectations that have ended, no memory, or no "
+			       "system calls\n"), "%s", told);
 }
 
 Test(expect, mistakes_are_failures, .init = threads_begin)
