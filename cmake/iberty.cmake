@@ -8,9 +8,13 @@ set(renames
   strcmp=str_cmp strncmp=iberty_strncmp
   __sprintf_chk=iberty_sprintf_chk __snprintf_chk=iberty_snprintf_chk
   malloc=iberty_malloc realloc=iberty_realloc free=iberty_free)
+# lld is not told by an archive what it is for.
+set(emulation_x86_64 elf_x86_64)
+set(emulation_arm64 aarch64linux)
+set(emulation_powerpc elf64lppc)
 list(TRANSFORM renames PREPEND --redefine-sym=)
 add_custom_command(OUTPUT ${output}
-  COMMAND ${CMAKE_LINKER} -r -o ${output}.all
+  COMMAND ${CMAKE_LINKER} -m ${emulation_${FTR_PORT}} -r -o ${output}.all
     -u cplus_demangle_v3_callback -u rust_demangle_callback ${IBERTY_LIBRARY}
   COMMAND ${CMAKE_OBJCOPY} ${renames} ${output}.all ${output}
   DEPENDS ${IBERTY_LIBRARY} ${CMAKE_CURRENT_LIST_FILE}

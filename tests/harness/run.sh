@@ -70,6 +70,37 @@ project() { # where ftr comes from, cmake options ...
 		ctest --test-dir "$scratch/$from" --output-on-failure --no-tests=error
 }
 
+# The flags of a project are for its own code.
+instrumented() {
+	cmake -G Ninja -S "$here" -B "$scratch/instrumented" -DFTR_FROM=source -DFTR_SOURCE="$source" \
+		-DCMAKE_C_FLAGS='-fsanitize=address --coverage' -DCMAKE_UNITY_BUILD=ON \
+		-DCMAKE_INTERPROCEDURAL_OPTIMIZATION=ON -DCMAKE_POLICY_DEFAULT_CMP0069=NEW &&
+		cmake --build "$scratch/instrumented" -j2 --target ftr ftr_static &&
+		sh "$source/tests/library.sh" "$scratch/instrumented/_deps/ftr-build/libftr.so"
+}
+
+# Debian's libraries are two levels below the prefix.
+several_levels() {
+	cmake -G Ninja -S "$source" -B "$scratch/levels" -DBUILD_TESTING=OFF \
+		-DCMAKE_INSTALL_LIBDIR=lib/some-triplet &&
+		[ "$(PKG_CONFIG_PATH=$scratch/levels pkg-config --variable=prefix ftr)" = \
+			"$scratch/levels/../../.." ]
+}
+
+# Who links libftr.a without what it needs is told the name of the package.
+no_zydis() {
+	mkdir -p "$scratch/no_zydis" &&
+		printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(no_zydis C)' \
+			'set(CMAKE_FIND_USE_CMAKE_SYSTEM_PATH OFF)' \
+			'set(CMAKE_FIND_USE_SYSTEM_ENVIRONMENT_PATH OFF)' \
+			'find_package(ftr REQUIRED)' 'add_executable(test test.c)' \
+			'target_link_libraries(test ftr::ftr_static)' >"$scratch/no_zydis/CMakeLists.txt" &&
+		echo 'int main(void) { return 0; }' >"$scratch/no_zydis/test.c"
+	cmake -G Ninja -S "$scratch/no_zydis" -B "$scratch/no_zydis/build" \
+		-Dftr_DIR="${libftr%/*}/cmake/ftr" >"$scratch/no_zydis/log" 2>&1 && return 1
+	grep libzydis-dev "$scratch/no_zydis/log"
+}
+
 step install cmake --install "$build" --prefix "$prefix"
 libftr=$(find "$prefix" -name libftr.so)
 export LD_LIBRARY_PATH="${libftr%/*}" PKG_CONFIG_PATH="${libftr%/*}/pkgconfig"
@@ -106,6 +137,9 @@ if [ -z "$cpu" ]; then
 		project package -DCMAKE_PREFIX_PATH="$prefix"
 	step pkg-config project pkg-config
 	step FetchContent project source -DFTR_SOURCE="$source"
+	step 'FetchContent: instrumented, LTO' instrumented
+	step 'pkg-config: a prefix of several levels' several_levels
+	step 'find_package: no Zydis' no_zydis
 	step 'dlopen: Python' env LIBFTR="$libftr" LIBKV="$kv/libkv.so" python3 "$here/test_kv.py"
 	step 'preloaded: Python' env LD_PRELOAD="$libftr" FTR_DATA="$scratch/data" \
 		FTR_MODULES='libkv.so' LIBFTR="$libftr" LIBKV="$kv/libkv.so" python3 "$here/test_kv.py"
@@ -130,8 +164,7 @@ step 'preloaded: Criterion' preloaded
 archive() {
 	# shellcheck disable=SC2046 # words
 	compile -g -o "$scratch/archive" "$here/test_kv_assert.c" -I"$here" \
-		$(pkg-config --cflags --libs-only-L ftr) -L"$kv" -l:libftr.a -lZydis -lkv \
-		-Wl,-rpath,"$kv" && run "$scratch/archive"
+		$(pkg-config --cflags --libs ftr-static) -L"$kv" -lkv -Wl,-rpath,"$kv" && run "$scratch/archive"
 }
 step 'libftr.a by pkg-config' archive
 
