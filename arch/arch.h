@@ -373,8 +373,8 @@ struct isa_env {
 	int64_t tls_errno; /* of errno itself */
 	uint64_t mask;	     /* see struct shadow_root */
 	uint64_t features;   /* AT_HWCAP */
-	const struct detour_info **infos; /* by function id: of its newest detour; NULL: there are no
-					   * SHADOW_TAIL calls */
+	const struct detour_info **infos; /* by function id: of its newest detour that has a `ret`; NULL:
+					   * tail calls are slow */
 	uint64_t slow_entry; /* C: void (struct slow_frame *), see rethook/ */
 	uint64_t slow_exit;
 	uint64_t slow_unwind;
@@ -418,7 +418,7 @@ struct isa_detour {
 	uint32_t size;
 	uint32_t ret;  /* offset of T; 0: entry only */
 	uint32_t body; /* offset of B; 0: none, D calls the function behind its nops */
-	uint32_t info; /* offset of struct detour_info, if there are SHADOW_TAIL calls */
+	uint32_t info; /* offset of struct detour_info, if isa_env.infos is to lead to it; else 0 */
 	struct isa_range ranges[2];
 	uint32_t nranges;
 };

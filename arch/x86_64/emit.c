@@ -461,7 +461,7 @@ int x86_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 	}
 	range_end(&e);
 	emit_info(&e, in, &l);
-	detour->info = l.info;
+	detour->info = may_tail(in) ? l.info : 0;
 
 	if (own_body) {
 		detour->body = here(&e);

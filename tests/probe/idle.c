@@ -206,8 +206,47 @@ static void handlers_owed(void)
 	CHECK_INT(second_returns, 1);
 }
 
+int tailed(int n);
+int tails(int n);
+
+NOINLINE int tailed(int n)
+{
+	volatile int room[4] = { n, n, n, n };
+
+	return room[3] + 1;
+}
+
+__asm__(".text\n.type tails, @function\ntails:\n"
+	"	.cfi_startproc\n"
+	"	lea 1(%rdi), %edi\n"
+	"	nop\n"
+	"	nop\n"
+	"	jmp tailed\n"
+	"	.cfi_endproc\n"
+	".size tails, . - tails\n");
+
+/* The newest detour of the function that jumps is one with handlers, and is given back. */
+static void jumps_afterwards(void)
+{
+	struct ftr_probe *first = attach(tails, NULL, NULL, NULL);
+	struct ftr_probe *second = attach(tailed, NULL, NULL, NULL);
+	long entries = 0;
+
+	CHECK_INT(ftr_detach(attach(tails, count, NULL, &entries)), 0);
+	others(2 * KEPT);
+	CHECK_INT(tails(5), 7);
+	CHECK_COUNTS(first, 1, 1, 0);
+	CHECK_COUNTS(second, 1, 1, 0);
+	CHECK_INT(ftr_detach(first), 0);
+	CHECK_INT(ftr_detach(second), 0);
+}
+
 #else
 static void handlers_owed(void)
+{
+}
+
+static void jumps_afterwards(void)
 {
 }
 #endif
@@ -346,6 +385,7 @@ int main(void)
 	thread_in_body(true);
 	fiber_in_body();
 	handlers_owed();
+	jumps_afterwards();
 	left_by_longjmp();
 	from_a_handler();
 	thread_in_handler();
