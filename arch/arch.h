@@ -165,7 +165,7 @@ struct shadow_entry {
 /*
  * In `flags`: the entry was made by a function that another one has jumped to. The other's return point
  * is passed on the way to the body, as if it had returned: each call that a detour makes is followed by a return to
- * it, as the processor expects. That is where the flag goes.
+ * it, as the processor expects. That is where the flag goes. Not used on powerpc.
  */
 #define SHADOW_TAIL	  256
 #define SHADOW_NO_TAIL	  512 /* the function's return point is no such way: handlers are called there */
@@ -211,8 +211,8 @@ struct detour_info {
 	int32_t bypass; /* run the body without a shadow entry */
 	int32_t leave;	/* return to the caller; 0: entry only */
 	uint32_t watch; /* 0, or which of the functions that the tracer itself wants to see */
-	int32_t ret;	/* the return point, where SHADOW_TAIL may be used for jumps from the function
-			 * and to it; else 0 */
+	int32_t ret;	/* the return point, where jumps from the function and to it may take the short
+			 * path; else 0 */
 	uint64_t point; /* struct hook_point, of a hooked function; else 0. Begins with a hook_plain */
 };
 
@@ -392,6 +392,7 @@ struct isa_common {
 	uint32_t slow_entry, slow_exit, pad, personality;
 	uint32_t hook_entry, hook_exit; /* stubs; 0: the port has none */
 	uint32_t hook_bare, hook_any; /* more of them, the port's own */
+	uint32_t tail, passed; /* what takes tail calls, where it is not part of the slow stubs */
 };
 
 #define ISA_CFI_MAX 512

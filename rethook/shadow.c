@@ -481,7 +481,7 @@ static void fill(struct shadow_thread *t, struct shadow_entry *e, const struct s
 	e->ret = f->ret;
 	e->func = owed ? ~f->info->id : f->info->id;
 	e->flags = owed ? SHADOW_OWED : 0;
-	if (arch_slot_in_memory && !f->info->ret) /* elsewhere no straight path asks */
+	if (!f->info->ret)
 		e->flags |= SHADOW_NO_TAIL;
 	if (e != mirror_place(&t->node, f->slot))
 		e->flags |= FLAG_OVERFLOW;

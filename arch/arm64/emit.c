@@ -10,7 +10,8 @@
  * Registers are kept in a frame of SAVE bytes below S, since there is no red zone. x16 and x17 are
  * nobody's at an entry and after a return (AAPCS64, 6.1.1); where code shows otherwise they are
  * kept as well. Condition flags are never touched. Whatever does not fit the straight line goes to
- * the slow stubs in the image's common part, with x16 = the detour's struct detour_info.
+ * the slow stubs in the image's common part, with x16 = the detour's struct detour_info; and what
+ * may be a tail call to the stubs before them, with x10 = that.
  *
  * Behind a paciasp, which is a landing pad and stays, x30 is signed: D makes it plain, B signs T.
  */
@@ -21,6 +22,8 @@
 /* Offsets the generated code uses. */
 #define SLOT   offsetof(struct shadow_entry, slot)
 #define FUNC   offsetof(struct shadow_entry, func)
+#define FLAGS  offsetof(struct shadow_entry, flags)
+#define RET_OF_CALL offsetof(struct shadow_entry, ret)
 #define OWNER  offsetof(struct shadow_entry, owner)
 #define START  offsetof(struct shadow_entry, start)
 #define CHILD  offsetof(struct shadow_entry, child)
@@ -46,6 +49,7 @@ struct labels {
 	uint8_t *account;
 	uint8_t *to_slow[8];
 	unsigned nslow;
+	uint8_t *to_tail;
 	uint8_t *infos[8]; /* adr of the info, and a tag */
 	unsigned ninfos;
 	struct hook_places places; /* from the detour's start */
@@ -56,11 +60,16 @@ static void slow_if(struct emitter *e, struct labels *l, uint32_t opcode, unsign
 	l->to_slow[l->nslow++] = branch_ahead(e, opcode | rt);
 }
 
-/* x16 = info + @tag, go to @stub. */
+/* x@reg = info + @tag, go to @stub. */
+static void info_to_stub(struct emitter *e, struct labels *l, unsigned reg, unsigned tag, uint64_t stub)
+{
+	l->infos[l->ninfos++] = branch_ahead(e, ADR | tag << 29 | reg);
+	branch(e, A64_B, stub);
+}
+
 static void to_stub(struct emitter *e, struct labels *l, unsigned tag, uint64_t stub)
 {
-	l->infos[l->ninfos++] = branch_ahead(e, ADR | tag << 29 | X16);
-	branch(e, A64_B, stub);
+	info_to_stub(e, l, X16, tag, stub);
 }
 
 /* All pending slow branches arrive here. */
@@ -69,6 +78,40 @@ static void slow_here(struct emitter *e, struct labels *l, uint64_t stub)
 	while (l->nslow)
 		refer(l->to_slow[--l->nslow], e->p);
 	to_stub(e, l, 0, stub);
+}
+
+/* What may be a tail call arrives here, if the function's are the common ones. */
+static void tail_here(struct emitter *e, struct labels *l, uint64_t stub)
+{
+	if (!l->to_tail)
+		return;
+	refer(l->to_tail, e->p);
+	info_to_stub(e, l, X10, 0, stub);
+}
+
+#define EOR_NO_TAIL 0xd2570000u /* eor x?, x?, #1 << 41 */
+_Static_assert(SHADOW_NO_TAIL == 1 << (41 - 32), "the bit of EOR_NO_TAIL");
+
+/* Is its return point the common one, and its entry? See SHADOW_TAIL. */
+static bool may_tail(const struct isa_emit *in)
+{
+	return in->env->infos && in->id < INFOS_MAX && !in->site->entry_only && !in->site->scratch_in
+		&& !in->watch && !in->point;
+}
+
+/* Go where a tail call is looked for unless x@reg is 0. */
+static void tail_if(struct emitter *e, const struct isa_emit *in, struct labels *l, unsigned reg)
+{
+	if (may_tail(in))
+		l->to_tail = branch_ahead(e, CBNZ | reg);
+	else
+		slow_if(e, l, CBNZ, reg);
+}
+
+/* What the entries that it makes have at FUNC. */
+static uint64_t func_word(const struct isa_emit *in)
+{
+	return in->id | (may_tail(in) ? 0 : (uint64_t)SHADOW_NO_TAIL << 32);
 }
 
 /* A place that the stubs go to, by br. */
@@ -86,41 +129,55 @@ static int32_t to_handlers(struct emitter *e, const struct isa_emit *in, struct 
 	return landing(e);
 }
 
-/* Keep registers below S; x9 = S. @first and @second: x9 and x10, in the order that tells D from T. */
-static void save(struct emitter *e, unsigned first, unsigned second)
+static void slot_in_x9(struct emitter *e)
 {
-	pair(e, PUSH_PAIR, first, second, SP, -SAVE);
-	row_cfa(e, SAVE);
 	add_number(e, X9, SP, SAVE, 0);
+}
+
+/* Keep registers below S. D and T do it alike; that x9 = S is next tells T. */
+static void save(struct emitter *e, bool is_return)
+{
+	pair(e, PUSH_PAIR, X10, X9, SP, -SAVE);
+	row_cfa(e, SAVE);
+	if (is_return)
+		slot_in_x9(e);
 	if (e->times)
 		pair(e, STORE_PAIR, X11, X12, SP, 16);
 	if (e->keep16)
 		pair(e, STORE_PAIR, X16, X17, SP, 32);
 }
 
-static void restore(struct emitter *e, unsigned first, unsigned second)
+static void restore(struct emitter *e)
 {
 	if (e->keep16)
 		pair(e, LOAD_PAIR, X16, X17, SP, 32);
 	if (e->times)
 		pair(e, LOAD_PAIR, X11, X12, SP, 16);
-	pair(e, POP_PAIR, first, second, SP, SAVE);
+	pair(e, POP_PAIR, X10, X9, SP, SAVE);
 	row_cfa(e, 0);
+}
+
+/* What of @number offsets, which reach @reach, say behind a register to which the rest of it is added. */
+static unsigned offset_of(uint64_t number, unsigned reach)
+{
+	if (number <= reach)
+		return (unsigned)number;
+	return (number & 0xfff) <= reach ? number & 0xfff : 0;
 }
 
 /* @rn += @number, as far as offsets behind it, up to 64 more, cannot say it. Returns the rest. */
 static unsigned add_base(struct emitter *e, unsigned rn, uint64_t number, unsigned reach)
 {
-	if (number <= reach)
-		return (unsigned)number;
+	unsigned offset = offset_of(number, reach);
+
+	number -= offset;
 	if (number >> 24)
 		e->unreachable = true;
 	if (number >> 12)
 		add_number(e, rn, rn, number >> 12 & 0xfff, SHIFT_12);
-	if ((number & 0xfff) <= reach)
-		return number & 0xfff;
-	add_number(e, rn, rn, number & 0xfff, 0);
-	return 0;
+	if (number & 0xfff)
+		add_number(e, rn, rn, number & 0xfff, 0);
+	return offset;
 }
 
 #define PAIR_REACH (63 * 8 - 64) /* ldp, stp */
@@ -183,22 +240,23 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 {
 	unsigned words;
 
-	save(e, X9, X10);
+	save(e, false);
 	words = load_at_entry(e, l, e->times ? X11 : X16);
+	slot_in_x9(e);
 	place_entry(e);
 	load(e, X10, X16, OWNER);
-	slow_if(e, l, CBNZ, X10); /* a tail call, or left behind by a longjmp */
+	tail_if(e, in, l, X10); /* or it was left behind by a longjmp */
 	if (e->times) {
 		load(e, X10, X12, SLOT);
 		operate(e, SUB, X10, X9, X10);
 		slow_if(e, l, TBZ_SIGN, X10); /* the newest call is not older than this one */
 	}
-	load_number(e, X10, in->id);
+	load_number(e, X10, func_word(in));
 	pair(e, STORE_PAIR, X10, X17, X16, FUNC); /* func and flags, owner */
 	place_calls(e, in->id);
 	count(e, X10, X9, X17);
 	if (!(e->env->features & A64_FEATURE_ATOMICS))
-		add_number(e, X9, SP, SAVE, 0);
+		slot_in_x9(e);
 	if (e->times) {
 		put(e, MRS_CNTVCT | X10);
 		pair(e, STORE_PAIR, X10, X12, X16, START); /* and parent */
@@ -209,7 +267,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 	l->resume = e->p;
 	if (in->point)
 		l->places.run = to_handlers(e, in, l, HOOK_TAG_ENTERED);
-	restore(e, X9, X10);
+	restore(e);
 }
 
 /* What emit_times() and emit_booking() have put off. */
@@ -297,15 +355,18 @@ static void emit_booking(struct emitter *e, bool leaf, struct unusual *u)
 	u->booked = e->p;
 }
 
-/* Slow unless x@reg, which may be lost, is @id. */
-static void compare_id(struct emitter *e, struct labels *l, unsigned reg, uint32_t id)
+/* x10 = E's func and flags, and is lost. Go elsewhere unless they are as the function's entries are made; stacks
+ * may be copied, processes fork. */
+static void compare_func(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
-	if (id >> 24)
+	if (in->id >> 24)
 		e->unreachable = true;
-	sub_number(e, reg, reg, id & 0xfff, 0);
-	if (id >> 12)
-		sub_number(e, reg, reg, id >> 12 & 0xfff, SHIFT_12);
-	slow_if(e, l, CBNZ, reg);
+	sub_number(e, X10, X10, in->id & 0xfff, 0);
+	if (in->id >> 12)
+		sub_number(e, X10, X10, in->id >> 12 & 0xfff, SHIFT_12);
+	if (!may_tail(in))
+		put(e, EOR_NO_TAIL | X10 << 5 | X10);
+	tail_if(e, in, l, X10);
 }
 
 static void emit_exit(struct emitter *e, const struct isa_emit *in, struct labels *l,
@@ -313,7 +374,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 {
 	unsigned words;
 
-	save(e, X10, X9);
+	save(e, true);
 	if (in->hook_return) {
 		to_stub(e, l, 0, in->common->base + in->common->hook_exit);
 		l->places.account = landing(e);
@@ -331,8 +392,8 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	pair(e, LOAD_PAIR, X10, X30, X16, SLOT); /* slot, ret */
 	operate(e, SUB, X10, X10, X9);
 	slow_if(e, l, CBNZ, X10);
-	load(e, X10, X16, FUNC); /* and flags; stacks may be copied, processes fork */
-	compare_id(e, l, X10, in->id);
+	load(e, X10, X16, FUNC);
+	compare_func(e, in, l);
 	add_base(e, X17, (uint64_t)in->id * FUNC_RECORD_SIZE + RECORD(returned), 0);
 	if (e->times)
 		emit_times(e, words, u);
@@ -347,7 +408,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 		store(e, XZR, X16, OWNER);
 	}
 	l->leave = e->p;
-	restore(e, X10, X9);
+	restore(e);
 	put(e, RET);
 }
 
@@ -365,7 +426,7 @@ static uint8_t *emit_bypass(struct emitter *e, const struct isa_emit *in, struct
 {
 	if (in->point)
 		l->places.pass = to_handlers(e, in, l, HOOK_TAG_PASSED);
-	restore(e, X9, X10);
+	restore(e);
 	return branch_ahead(e, A64_B);
 }
 
@@ -374,15 +435,8 @@ static void emit_drop(struct emitter *e, struct labels *l)
 {
 	row_cfa(e, SAVE);
 	l->places.drop = landing(e);
-	restore(e, X9, X10);
+	restore(e);
 	put(e, RET);
-}
-
-/* The frame of D becomes that of T, or the other way round. */
-static void turn_frame(struct emitter *e, unsigned first, unsigned second)
-{
-	pair(e, LOAD_PAIR, second, first, SP, 0);
-	pair(e, STORE_PAIR, first, second, SP, 0);
 }
 
 /*
@@ -395,21 +449,19 @@ static void emit_skip(struct emitter *e, const struct isa_emit *in, struct label
 	row_cfa(e, SAVE);
 	if (in->hook_return) {
 		l->places.owed = landing(e);
-		turn_frame(e, X9, X10);
 		to_stub(e, l, HOOK_TAG_OWED, in->common->base + in->common->hook_entry);
 	}
 	row_in_shadow(e);
 	row_cfa(e, SAVE);
 	l->places.skip = landing(e);
-	turn_frame(e, X10, X9);
-	add_number(e, X9, SP, SAVE, 0);
+	slot_in_x9(e);
 	branch_back(e, A64_B, account);
 }
 
 /* Entry only: no shadow entry; x30 stays. Returns the branch to the body. */
 static uint8_t *emit_entry_only(struct emitter *e, const struct isa_emit *in, struct labels *l)
 {
-	save(e, X9, X10);
+	save(e, false);
 	if (in->watch || (in->id == ID_NONE && !in->point)) {
 		l->to_slow[l->nslow++] = branch_ahead(e, A64_B);
 	} else if (in->id != ID_NONE) {
@@ -588,9 +640,11 @@ static void emit_code(struct emitter *e, const struct isa_emit *in, struct label
 	row_cfa(e, SAVE);
 	if (e->times)
 		emit_extremes(e, &unusual);
+	tail_here(e, &t, in->common->base + in->common->passed);
 	slow_here(e, &t, in->common->base + in->common->slow_exit);
 	row_in_link(e);
 	info->leave = land(e, t.leave);
+	tail_here(e, l, in->common->base + in->common->tail);
 	slow_here(e, l, in->common->base + in->common->slow_entry);
 	info->resume = land(e, l->resume);
 	info->bypass = landing(e);
@@ -622,7 +676,8 @@ static void emit_places(struct emitter *e, const struct hook_places *places, uin
 	e->p += sizeof(told);
 }
 
-static void emit_info(struct emitter *e, const struct labels *l, struct detour_info *info)
+/* Returns where it is, if there are SHADOW_TAIL calls of the function. */
+static uint32_t emit_info(struct emitter *e, const struct labels *l, struct detour_info *info)
 {
 	uint32_t at;
 
@@ -632,12 +687,14 @@ static void emit_info(struct emitter *e, const struct labels *l, struct detour_i
 	info->resume = relative(e, info->resume);
 	info->bypass = relative(e, info->bypass);
 	info->leave = relative(e, info->leave);
+	info->ret = relative(e, info->ret);
 	for (unsigned i = 0; i < l->ninfos; i++)
 		refer(l->infos[i], e->p);
 	memcpy(e->p, info, sizeof(*info));
 	e->p += sizeof(*info);
 	if (info->point)
 		emit_places(e, &l->places, at);
+	return info->ret ? at : 0;
 }
 
 /*
@@ -682,7 +739,9 @@ int a64_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 	emit_landing(&e, in, &detour->ranges[0], signing(in, code));
 	emit_code(&e, in, &l, &info, detour, to_body);
 	range_end(&e);
-	emit_info(&e, &l, &info);
+	if (may_tail(in))
+		info.ret = (int32_t)detour->ret;
+	detour->info = emit_info(&e, &l, &info);
 	if (own_body)
 		detour->body = here(&e);
 	for (int i = 0; i < 2 && to_body[i]; i++)
@@ -804,6 +863,189 @@ static void stub_go(struct emitter *e)
 	put(e, BR | X16 << 5);
 }
 
+/*
+ * stub_tail() keeps two registers more, below the frame of D, and in that frame, where nothing is kept of functions
+ * that may come here, the return point of the function that has jumped.
+ */
+#define MORE	    16
+#define TAIL_RETURN (MORE + 32)
+
+#define INFO_ID	    offsetof(struct detour_info, id)
+#define INFO_RESUME offsetof(struct detour_info, resume)
+#define INFO_RET    offsetof(struct detour_info, ret)
+#define RECORD_SHIFT 6
+_Static_assert(FUNC_RECORD_SIZE == 1 << RECORD_SHIFT && RECORD(calls) == 0, "function record");
+_Static_assert(INFOS_MAX == 1 << 20 && FLAGS == FUNC + 4, "func and flags are one word, see if_tail()");
+
+struct tail {
+	uint8_t *to_slow[8];
+	unsigned nslow;
+	const uint8_t *infos; /* where isa_env.infos is kept */
+};
+
+static void slow_unless_0(struct emitter *e, struct tail *t, unsigned reg)
+{
+	t->to_slow[t->nslow++] = branch_ahead(e, CBNZ | reg);
+}
+
+/* Pending branches arrive here. */
+static void no_tail_here(struct emitter *e, struct tail *t)
+{
+	while (t->nslow)
+		refer(t->to_slow[--t->nslow], e->p);
+}
+
+/* x@rd = the word at x@rn + 8 * x@rm */
+static void load_indexed(struct emitter *e, unsigned rd, unsigned rn, unsigned rm)
+{
+	put(e, 0xf8607800u | rm << 16 | rn << 5 | rd);
+}
+
+/* x@rd = the place that the info in x@rn has at @field */
+static void load_place(struct emitter *e, unsigned rd, unsigned rn, unsigned field)
+{
+	put(e, LDRSW | field / 4 << 10 | rn << 5 | rd);
+	operate(e, ADD, rd, rd, rn);
+}
+
+/* x17, the records, becomes the record of function x@func. */
+static void add_records(struct emitter *e, unsigned func)
+{
+	put(e, 0x8b000000u | func << 16 | RECORD_SHIFT << 10 | X17 << 5 | X17);
+}
+
+/*
+ * x9 = S, x10 = info, x16 = E, x17 = records, and with times x12 = the newest entry: is E the entry of a function
+ * that has just jumped to this one, both of the common kind? Then x13 = its id, and x30 its return point, else slow.
+ * x9 and x14 are lost.
+ */
+static void if_tail(struct emitter *e, struct tail *t)
+{
+	pair(e, LOAD_PAIR, X13, X14, X16, FUNC); /* and flags, owner */
+	operate(e, SUB, X14, X14, X17);
+	slow_unless_0(e, t, X14);
+	put(e, LSR_20 | X13 << 5 | X14);
+	slow_unless_0(e, t, X14); /* flags; and who has none is below INFOS_MAX */
+	load(e, X14, X16, SLOT);
+	operate(e, SUB, X14, X14, X9);
+	slow_unless_0(e, t, X14);
+	if (e->times) {
+		operate(e, SUB, X14, X12, X16);
+		slow_unless_0(e, t, X14);
+	}
+	branch_back(e, LDR_LITERAL | X14, t->infos);
+	put(e, LDR_W | INFO_ID / 4 << 10 | X10 << 5 | X9);
+	load_indexed(e, X9, X14, X9);
+	operate(e, SUB, X9, X9, X10);
+	slow_unless_0(e, t, X9); /* stub_passed() goes by the function's id */
+	load_indexed(e, X14, X14, X13);
+	t->to_slow[t->nslow++] = branch_ahead(e, CBZ | X14);
+	load_place(e, X9, X14, INFO_RET);
+	operate(e, SUB, X9, X9, X30);
+	slow_unless_0(e, t, X9);
+}
+
+/* The function of E has jumped away and counts as returned. With times x13 becomes info and x14 now, in place of
+ * x13 = its id. x30 becomes the real return address. */
+static void jumped_away(struct emitter *e, unsigned words, struct unusual *u)
+{
+	add_records(e, X13);
+	add_number(e, X17, X17, RECORD(returned), 0);
+	if (e->times) {
+		add_number(e, X13, X10, 0, 0);
+		put(e, MRS_CNTVCT | X12);
+		add_number(e, X14, X12, 0, 0);
+		emit_times(e, words, u);
+	}
+	store(e, X30, SP, TAIL_RETURN);
+	load(e, X30, X16, RET_OF_CALL); /* for unwinders, while E is not valid */
+	store(e, XZR, X16, SLOT);
+	count(e, e->times ? X11 : X14, X9, X17);
+	if (e->times)
+		emit_booking(e, false, u);
+}
+
+/* E becomes that of the function that was jumped to. */
+static void jumped_here(struct emitter *e)
+{
+	unsigned words = 0;
+
+	put(e, LDR_W | INFO_ID / 4 << 10 | (e->times ? X13 : X10) << 5 | X9);
+	load(e, X17, X16, OWNER);
+	add_records(e, X9);
+	put(e, MOVK_32 | SHADOW_TAIL << 5 | X9);
+	store(e, X9, X16, FUNC); /* and flags */
+	count(e, X9, X10, X17);
+	if (e->times) {
+		pair(e, STORE_PAIR, XZR, X14, X16, CHILD); /* and start */
+		words = thread_words(e, X11);
+	}
+	add_number(e, X9, SP, SAVE + MORE, 0);
+	store(e, X9, X16, SLOT);
+	if (e->times)
+		store(e, X16, X11, words + 8);
+}
+
+/*
+ * A tail call, the common case of an entry whose place is taken. The other function's T has not been returned to and
+ * never would be, which the processor's predictor of returns and its shadow stack do not expect. So it is returned to
+ * now, with all registers as they are, and stub_passed() goes on from there.
+ */
+static void stub_tail(struct emitter *e, const uint8_t *infos)
+{
+	unsigned words = offset_of((uint64_t)e->env->tls_mirror, PAIR_REACH); /* D has x11 so */
+	struct tail t = { .infos = infos };
+	struct unusual u;
+
+	row_cfa(e, SAVE);
+	row_in_link(e);
+	pair(e, PUSH_PAIR, X13, X14, SP, -MORE);
+	row_cfa(e, SAVE + MORE);
+	if_tail(e, &t);
+	jumped_away(e, words, &u);
+	jumped_here(e);
+	load(e, X30, SP, TAIL_RETURN);
+	pair(e, POP_PAIR, X13, X14, SP, MORE);
+	row_cfa(e, SAVE);
+	restore(e);
+	put(e, RET);
+	row_cfa(e, SAVE + MORE);
+	if (e->times) {
+		emit_inner(e, &u);
+		emit_extremes(e, &u);
+	}
+	no_tail_here(e, &t);
+	pair(e, POP_PAIR, X13, X14, SP, MORE);
+	row_cfa(e, SAVE);
+	add_number(e, X16, X10, 0, 0);
+}
+
+/*
+ * x16 = E of a valid slot, x30 = its return address, x10 = info. T of a function that has jumped away has been
+ * returned to by stub_tail(): go on to the body.
+ */
+static void stub_passed(struct emitter *e, const uint8_t *infos)
+{
+	struct tail t = { .infos = infos };
+
+	row_in_shadow(e);
+	row_cfa(e, SAVE);
+	put(e, LDR_W | FLAGS / 4 << 10 | X16 << 5 | X17);
+	sub_number(e, X17, X17, SHADOW_TAIL, 0);
+	slow_unless_0(e, &t, X17);
+	put(e, STR_W | FLAGS / 4 << 10 | X16 << 5 | XZR);
+	row_in_link(e);
+	put(e, LDR_W | FUNC / 4 << 10 | X16 << 5 | X17);
+	branch_back(e, LDR_LITERAL | X16, t.infos);
+	load_indexed(e, X16, X16, X17);
+	load_place(e, X17, X16, INFO_RESUME);
+	put(e, BR | X17 << 5);
+	row_in_shadow(e);
+	row_cfa(e, SAVE);
+	no_tail_here(e, &t);
+	add_number(e, X16, X10, 0, 0);
+}
+
 static void stub_entry(struct emitter *e, const struct isa_env *env)
 {
 	row_cfa(e, SAVE);
@@ -859,12 +1101,16 @@ static void stub_pad(struct emitter *e, const struct isa_env *env)
 uint32_t a64_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	struct isa_common *common, struct isa_range *ranges)
 {
-	struct emitter e = { .start = out, .p = out, .at = at, .env = env };
+	struct emitter e = { .start = out, .p = out, .at = at, .env = env,
+		.times = env->mode != MODE_COUNT };
+	const uint8_t *infos = out + 8;
 
 	*common = (struct isa_common){ .base = at };
 	/* Not reached by a call: keep `return address - 1` look-ups off the first stub. */
 	put(&e, BRK);
 	put(&e, BRK);
+	memcpy(e.p, &env->infos, 8);
+	e.p += 8;
 	range_begin(&e, &ranges[0], CIE_PLAIN);
 	common->personality = here(&e);
 	put(&e, INSN_BTI_C);
@@ -872,8 +1118,14 @@ uint32_t a64_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	put(&e, BR | X16 << 5);
 	range_end(&e);
 	range_begin(&e, &ranges[1], CIE_SHADOW);
+	common->tail = here(&e);
+	if (env->infos)
+		stub_tail(&e, infos);
 	common->slow_entry = here(&e);
 	stub_entry(&e, env);
+	common->passed = here(&e);
+	if (env->infos)
+		stub_passed(&e, infos);
 	common->slow_exit = here(&e);
 	stub_exit(&e, env);
 	common->pad = here(&e);

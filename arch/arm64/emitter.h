@@ -6,7 +6,7 @@
 #include "a64.h"
 #include "insn.h"
 
-enum { X0, X8 = 8, X9, X10, X11, X12, X16 = 16, X17, X18, X29 = 29, X30, SP, XZR = 31 };
+enum { X0, X8 = 8, X9, X10, X11, X12, X13, X14, X16 = 16, X17, X18, X29 = 29, X30, SP, XZR = 31 };
 
 /* The frame of D and T: x9, x10; x11, x12 with times; x16, x17 where they hold something. */
 #define SAVE 48
@@ -81,6 +81,12 @@ static inline void load_number(struct emitter *e, unsigned rd, uint64_t value)
 }
 
 #define LDUR  0xf8400000u
+#define LDR_W 0xb9400000u
+#define STR_W 0xb9000000u
+#define LDRSW 0xb9800000u
+#define LDR_LITERAL 0x58000000u
+#define LSR_20	    0xd354fc00u
+#define MOVK_32	    0xf2c00000u /* bits 32 to 47 */
 #define STADD 0xf820001fu /* [xn] += xs */
 #define LDXR  0xc85f7c00u
 #define STXR  0xc8007c00u
@@ -126,7 +132,7 @@ static inline void branch(struct emitter *e, uint32_t opcode, uint64_t target)
 	put(e, insn);
 }
 
-/* Make the branch or adr at @from refer to @to; both are in this detour. */
+/* Make the branch, adr or ldr at @from refer to @to; both are in this detour. */
 static inline void refer(uint8_t *from, const uint8_t *to)
 {
 	uint32_t insn = insn_read(from);

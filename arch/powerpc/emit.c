@@ -13,7 +13,8 @@
  *
  * Whatever does not fit the straight line goes to the slow stubs in the image's common part, with
  * r12 = the detour's struct detour_info, and they call C. They come back with all registers but r0,
- * r11 and r12 as they were, to the struct's places; the return address is at PPC_KEPT_RETURN.
+ * r11 and r12 as they were, to the struct's places; the return address is at PPC_KEPT_RETURN. What
+ * may be a tail call goes to the stub before them, with r10 = info.
  */
 #include "emitter.h"
 #include "insn.h"
@@ -24,6 +25,7 @@
 #define SLOT   ((int)offsetof(struct shadow_entry, slot))
 #define RET    ((int)offsetof(struct shadow_entry, ret))
 #define FUNC   ((int)offsetof(struct shadow_entry, func))
+#define FLAGS  ((int)offsetof(struct shadow_entry, flags))
 #define OWNER  ((int)offsetof(struct shadow_entry, owner))
 #define START  ((int)offsetof(struct shadow_entry, start))
 #define CHILD  ((int)offsetof(struct shadow_entry, child))
@@ -112,8 +114,10 @@ struct labels {
 	uint32_t resume, bypass, leave;
 	uint8_t *to_slow[8];
 	unsigned nslow;
+	uint8_t *to_tail;
 	struct {
 		uint8_t *at; /* where its address is loaded */
+		enum ppc_reg reg;
 		unsigned tag;
 	} infos[8];
 	unsigned ninfos;
@@ -142,13 +146,19 @@ static void slow_if(struct emitter *e, struct labels *l, enum ppc_condition cond
 	l->to_slow[l->nslow++] = skip_if(e, condition);
 }
 
-/* r12 = info + @tag (its place is told later), go to @stub. */
-static void to_stub(struct emitter *e, struct labels *l, unsigned tag, uint64_t stub)
+/* @reg = info + @tag (its place is told later), go to @stub. */
+static void info_to_stub(struct emitter *e, struct labels *l, enum ppc_reg reg, unsigned tag, uint64_t stub)
 {
 	l->infos[l->ninfos].at = e->p;
+	l->infos[l->ninfos].reg = reg;
 	l->infos[l->ninfos++].tag = tag;
-	constant(e, R12, 0);
+	constant(e, reg, 0);
 	branch(e, stub, false);
+}
+
+static void to_stub(struct emitter *e, struct labels *l, unsigned tag, uint64_t stub)
+{
+	info_to_stub(e, l, R12, tag, stub);
 }
 
 /* All pending slow branches arrive here. */
@@ -159,12 +169,29 @@ static void slow_here(struct emitter *e, struct labels *l, uint64_t stub)
 	to_stub(e, l, 0, stub);
 }
 
+/* Is its return point the common one, and its entry? Then tail calls of it and to it are the stub's. */
+static bool may_tail(const struct isa_emit *in)
+{
+	return in->env->infos && in->id < INFOS_MAX && !in->site->entry_only && !in->site->scratch_in
+		&& !in->watch && !in->point;
+}
+
+/* What may be a tail call arrives here, if the function's are the common ones. */
+static void tail_here(struct emitter *e, struct labels *l, uint64_t stub)
+{
+	if (!l->to_tail)
+		return;
+	skip_ends(e, l->to_tail);
+	put(e, ppc_std(R10, saved_at(R10), R1));
+	info_to_stub(e, l, R10, 0, stub);
+}
+
 static void infos_are(const struct emitter *e, const struct labels *l, uint32_t offset)
 {
 	for (unsigned i = 0; i < l->ninfos; i++) {
 		struct emitter load = { .p = l->infos[i].at };
 
-		constant(&load, R12, e->at + offset + l->infos[i].tag);
+		constant(&load, l->infos[i].reg, e->at + offset + l->infos[i].tag);
 	}
 }
 
@@ -277,6 +304,21 @@ static void compare_id(struct emitter *e, enum ppc_reg reg, uint32_t id)
 	put(e, ppc_cmpldi(reg, id));
 }
 
+/* r11 = E. Slow unless func and flags are as the function's entries are made; stacks may be copied. r10 is lost. */
+static void compare_func(struct emitter *e, const struct isa_emit *in, struct labels *l)
+{
+	if (may_tail(in)) {
+		put(e, ppc_ld(R10, FUNC, R11));
+	} else {
+		put(e, ppc_lwz(R10, FLAGS, R11));
+		put(e, ppc_cmpldi(R10, SHADOW_NO_TAIL));
+		slow_if(e, l, COND_NE);
+		put(e, ppc_lwz(R10, FUNC, R11));
+	}
+	compare_id(e, R10, in->id);
+	slow_if(e, l, COND_NE);
+}
+
 /* r11 = E, and r12 = records */
 static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_reg spare)
 {
@@ -287,6 +329,10 @@ static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_re
 	put(e, ppc_std(spare, RET, R11));
 	load_id(e, spare, in->id);
 	put(e, ppc_std(spare, FUNC, R11)); /* flags = 0 */
+	if (!may_tail(in)) {
+		put(e, ppc_li(spare, SHADOW_NO_TAIL));
+		put(e, ppc_d(36, spare, R11, FLAGS)); /* stw */
+	}
 	record = load_record(e, in->id);
 	count(e, record + RECORD(calls), spare);
 	if (times) {
@@ -314,11 +360,14 @@ static void load_at_entry(struct emitter *e, struct labels *l, const struct isa_
  * Slow when E is in use: at a tail call, or left behind by a longjmp; or when there are no records.
  * No owner is below the thread's own records, see OWNER_ELSEWHERE.
  */
-static void check_owner(struct emitter *e, struct labels *l, enum ppc_reg spare)
+static void check_owner(struct emitter *e, const struct isa_emit *in, struct labels *l, enum ppc_reg spare)
 {
 	put(e, ppc_ld(spare, OWNER, R11));
 	put(e, ppc_cmpld(R12, spare));
-	slow_if(e, l, COND_LE);
+	if (may_tail(in))
+		l->to_tail = skip_if(e, COND_LE);
+	else
+		slow_if(e, l, COND_LE);
 }
 
 /* The newest call, which must be older than this one, is what encloses it. */
@@ -341,7 +390,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 
 	save(e, kept);
 	load_at_entry(e, l, env);
-	check_owner(e, l, spare);
+	check_owner(e, in, l, spare);
 	if (env->mode != MODE_COUNT)
 		link_entry(e, l, env, spare);
 	put(e, ppc_std(R12, OWNER, R11));
@@ -416,7 +465,7 @@ static void emit_inner(struct emitter *e, const struct unusual *u)
 }
 
 /* r11 = E, the newest. r9 becomes its time. The time base is one for all processors: it never runs backwards. */
-static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
+static void emit_times(struct emitter *e, const struct isa_env *env, int record)
 {
 	put(e, ppc_mfspr(R9, SPR_TB));
 	put(e, ppc_ld(R10, START, R11));
@@ -431,7 +480,7 @@ static void emit_times(struct emitter *e, const struct isa_emit *in, int record)
 	put(e, ppc_ld(R8, CHILD, R10));
 	put(e, ppc_add(R8, R8, R9));
 	put(e, ppc_std(R8, CHILD, R10));
-	thread_var(e, true, R10, R8, in->env->tls_current);
+	thread_var(e, true, R10, R8, env->tls_current);
 }
 
 /*
@@ -452,9 +501,7 @@ static void find_entry(struct emitter *e, const struct isa_emit *in, struct labe
 		load_records(e, l, R11);
 		place_entry(e, in->env);
 	}
-	put(e, ppc_ld(R10, FUNC, R11)); /* stacks may be copied */
-	compare_id(e, R10, in->id);
-	slow_if(e, l, COND_NE);
+	compare_func(e, in, l);
 	put(e, ppc_ld(R0, SLOT, R11));
 	put(e, ppc_sub(R0, R0, R1) | PPC_RECORD);
 	slow_if(e, l, COND_NE);
@@ -475,7 +522,7 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	find_entry(e, in, l);
 	record = load_record(e, in->id);
 	if (in->env->mode != MODE_COUNT)
-		emit_times(e, in, record);
+		emit_times(e, in->env, record);
 	put(e, ppc_ld(R10, RET, R11));
 	put(e, ppc_mtspr(SPR_LR, R10));
 	row_in_lr(e);
@@ -675,6 +722,7 @@ static void emit_code(struct emitter *e, const struct isa_emit *in, struct isa_d
 		put(e, PPC_BLR);
 	}
 	row_in_lr(e);
+	tail_here(e, d, common + in->common->tail);
 	slow_here(e, d, common + in->common->slow_entry);
 	if (in->point && !in->site->entry_only)
 		emit_resume(e, d);
@@ -690,9 +738,9 @@ static void emit_code(struct emitter *e, const struct isa_emit *in, struct isa_d
 		emit_skip(e, in, d, t);
 }
 
-/* Places become relative to the info, which comes next. */
-static void emit_info(struct emitter *e, const struct isa_emit *in, const struct labels *d,
-	const struct labels *t)
+/* Places become relative to the info, which comes next. Returns where that is. */
+static uint32_t emit_info(struct emitter *e, const struct isa_emit *in, const struct labels *d,
+	const struct labels *t, uint32_t ret)
 {
 	struct detour_info info = { .id = in->id, .watch = in->watch, .point = in->point };
 	struct hook_places places = d->places;
@@ -704,17 +752,19 @@ static void emit_info(struct emitter *e, const struct isa_emit *in, const struct
 	info.resume = (int32_t)d->resume - at;
 	info.bypass = (int32_t)d->bypass - at;
 	info.leave = t->leave ? (int32_t)t->leave - at : 0;
+	info.ret = may_tail(in) ? (int32_t)ret - at : 0;
 	infos_are(e, d, (uint32_t)at);
 	infos_are(e, t, (uint32_t)at);
 	memcpy(e->p, &info, sizeof(info));
 	e->p += sizeof(info);
 	if (!in->point)
-		return;
+		return (uint32_t)at;
 	places.account = t->places.account;
 	for (int32_t *place = &places.run; place <= &places.owed; place++)
 		*place -= *place ? at : 0;
 	memcpy(e->p, &places, sizeof(places));
 	e->p += sizeof(places);
+	return (uint32_t)at;
 }
 
 int ppc_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
@@ -723,13 +773,15 @@ int ppc_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 	struct labels d = { 0 }, t = { 0 };
 	uint64_t body = way_behind(in);
 	struct pending later = { 0 };
+	uint32_t info;
 	int err = 0;
 
 	*detour = (struct isa_detour){ .nranges = 1 };
 	range_begin(&e, &detour->ranges[0], CIE_DETOUR);
 	emit_code(&e, in, detour, &d, &t, &later);
 	range_end(&e);
-	emit_info(&e, in, &d, &t);
+	info = emit_info(&e, in, &d, &t, detour->ret);
+	detour->info = may_tail(in) ? info : 0;
 	if (in->site->choice != SITE_NOPS) {
 		detour->body = here(&e);
 		body = e.at + here(&e);
@@ -796,6 +848,135 @@ static void stub_go(struct emitter *e)
 	put(e, PPC_BLR);
 }
 
+#define INFO_ID	    ((int)offsetof(struct detour_info, id))
+#define INFO_RESUME ((int)offsetof(struct detour_info, resume))
+#define INFO_RET    ((int)offsetof(struct detour_info, ret))
+#define RECORD_SHIFT 6
+_Static_assert(FUNC_RECORD_SIZE == 1 << RECORD_SHIFT, "function record size");
+_Static_assert(INFOS_MAX == 1 << 20 && FLAGS == FUNC + 4, "func and flags are one word, see if_tail()");
+
+/* Where stub_tail() keeps info: nothing else is kept there of functions that may come to it. */
+#define TAIL_INFO saved_at(R12)
+
+/* r12, the records, becomes the record of function @func. r0 is lost. */
+static void add_records(struct emitter *e, enum ppc_reg func)
+{
+	put(e, ppc_sldi(R0, func, RECORD_SHIFT));
+	put(e, ppc_add(R12, R12, R0));
+}
+
+/* @reg += the place that the info in @reg has at @field. r0 is lost. */
+static void add_place(struct emitter *e, enum ppc_reg reg, int field)
+{
+	put(e, ppc_lwa(R0, field, reg));
+	put(e, ppc_add(reg, reg, R0));
+}
+
+/*
+ * r11 = E, r12 = records, r0 = E's owner: is E the entry of a function that has just jumped to this one, both of the
+ * common kind? Then r9 = its id, and LR its return point, else slow. r0 and r8 are lost.
+ */
+static void if_tail(struct emitter *e, const struct isa_env *env, struct labels *l)
+{
+	put(e, ppc_cmpd(R12, R0));
+	slow_if(e, l, COND_NE);
+	put(e, ppc_ld(R9, SLOT, R11));
+	put(e, ppc_cmpd(R9, R1));
+	slow_if(e, l, COND_NE);
+	if (env->mode != MODE_COUNT) {
+		thread_var(e, false, R9, R9, env->tls_current);
+		put(e, ppc_cmpd(R9, R11));
+		slow_if(e, l, COND_NE);
+	}
+	put(e, ppc_ld(R9, FUNC, R11));
+	put(e, ppc_srdi(R0, R9, 20) | PPC_RECORD);
+	slow_if(e, l, COND_NE); /* flags; and who has none is below INFOS_MAX */
+	constant(e, R8, (uint64_t)env->infos);
+	put(e, ppc_sldi(R0, R9, 3));
+	put(e, ppc_ldx(R8, R8, R0));
+	slow_if_zero(e, l, R8);
+	add_place(e, R8, INFO_RET);
+	put(e, ppc_mfspr(R0, SPR_LR));
+	put(e, ppc_cmpd(R8, R0));
+	slow_if(e, l, COND_NE);
+}
+
+/* The function of E, r9, has jumped away and counts as returned. LR becomes the real return address. With times r9
+ * is the call's, and r10 lost. */
+static void jumped_away(struct emitter *e, const struct isa_env *env, struct unusual *u)
+{
+	bool times = env->mode != MODE_COUNT;
+
+	add_records(e, R9);
+	if (times) {
+		put(e, ppc_std(R10, TAIL_INFO, R1));
+		emit_times(e, env, 0);
+	}
+	put(e, ppc_ld(R0, RET, R11));
+	put(e, ppc_mtspr(SPR_LR, R0)); /* for unwinders, while E is not valid */
+	put(e, ppc_li(R0, 0));
+	put(e, ppc_std(R0, SLOT, R11));
+	count(e, RECORD(returned), times ? R10 : R8);
+	if (times) {
+		emit_total(e, false, u);
+		put(e, ppc_ld(R10, TAIL_INFO, R1));
+	}
+}
+
+/* E becomes that of the function that was jumped to, which starts when the other has ended. */
+static void jumped_here(struct emitter *e, const struct isa_env *env)
+{
+	put(e, ppc_lwz(R8, INFO_ID, R10));
+	put(e, ppc_std(R8, FUNC, R11)); /* flags = 0 */
+	put(e, ppc_ld(R12, OWNER, R11));
+	add_records(e, R8);
+	count(e, RECORD(calls), R8);
+	if (env->mode != MODE_COUNT) {
+		put(e, ppc_ld(R8, START, R11));
+		put(e, ppc_add(R8, R8, R9));
+		put(e, ppc_std(R8, START, R11));
+		put(e, ppc_li(R0, 0));
+		put(e, ppc_std(R0, CHILD, R11));
+	}
+	put(e, ppc_std(R1, SLOT, R11));
+	row_in_shadow(e);
+	if (env->mode != MODE_COUNT)
+		thread_var(e, true, R11, R12, env->tls_current);
+}
+
+/*
+ * A tail call, the common case of an entry whose place is taken; r10 = info, and is saved. The other function's T has
+ * not been returned to and never will be. So that the processor, which predicts returns by its own stack of calls,
+ * does not expect it when the next one returns, this goes on by a return. That one it predicts wrong: T itself could
+ * not send it here with r8 to r11 as they are.
+ */
+static void stub_tail(struct emitter *e, const struct isa_env *env)
+{
+	struct labels l = { 0 };
+	struct unusual u;
+
+	row_in_lr(e);
+	put(e, ppc_std(R8, saved_at(R8), R1));
+	put(e, ppc_std(R9, saved_at(R9), R1));
+	if_tail(e, env, &l);
+	jumped_away(e, env, &u);
+	jumped_here(e, env);
+	put(e, ppc_mr(R12, R10));
+	add_place(e, R12, INFO_RESUME);
+	put(e, ppc_mtspr(SPR_LR, R12));
+	for (enum ppc_reg r = R8; r <= R10; r++)
+		put(e, ppc_ld(r, saved_at(r), R1));
+	put(e, PPC_BLR);
+	row_in_lr(e);
+	if (env->mode != MODE_COUNT)
+		emit_inner(e, &u);
+	while (l.nslow)
+		skip_ends(e, l.to_slow[--l.nslow]);
+	put(e, ppc_mr(R12, R10));
+	for (enum ppc_reg r = R8; r <= R10; r++)
+		put(e, ppc_ld(r, saved_at(r), R1));
+}
+
 static void stub_entry(struct emitter *e, const struct isa_env *env)
 {
 	row_in_lr(e);
@@ -855,6 +1036,9 @@ uint32_t ppc_emit_common(const struct isa_env *env, uint64_t at, uint8_t *out,
 	put(&e, PPC_BCTR);
 	range_end(&e);
 	range_begin(&e, &ranges[1], CIE_SHADOW);
+	common->tail = here(&e);
+	if (env->infos)
+		stub_tail(&e, env);
 	common->slow_entry = here(&e);
 	stub_entry(&e, env);
 	common->slow_exit = here(&e);

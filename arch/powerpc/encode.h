@@ -85,6 +85,11 @@ static inline uint32_t ppc_lwz(enum ppc_reg rt, int64_t d, enum ppc_reg ra)
 	return ppc_d(32, rt, ra, d);
 }
 
+static inline uint32_t ppc_lwa(enum ppc_reg rt, int64_t d, enum ppc_reg ra)
+{
+	return ppc_d(58, rt, ra, d) | 2;
+}
+
 static inline uint32_t ppc_addi(enum ppc_reg rt, enum ppc_reg ra, int64_t value)
 {
 	return ppc_d(14, rt, ra, value);
@@ -179,6 +184,21 @@ static inline uint32_t ppc_mfcr(enum ppc_reg rt)
 static inline uint32_t ppc_mtcr(enum ppc_reg rs)
 {
 	return ppc_x(144, rs, 0, 0) | 0xffu << 12;
+}
+
+/* rldicr and rldicl: the upper bit of a number of 6 bits is apart from the others */
+static inline uint32_t ppc_sldi(enum ppc_reg ra, enum ppc_reg rs, unsigned n)
+{
+	unsigned me = 63 - n;
+
+	return ppc_d(30, rs, ra, 0) | (n & 31) << 11 | (me & 31) << 6 | (me & 32) | 1 << 2 | n >> 5 << 1;
+}
+
+static inline uint32_t ppc_srdi(enum ppc_reg ra, enum ppc_reg rs, unsigned n)
+{
+	unsigned sh = 64 - n;
+
+	return ppc_d(30, rs, ra, 0) | (sh & 31) << 11 | (n & 31) << 6 | (n & 32) | sh >> 5 << 1;
 }
 
 /* Bits @mb to @me of ra's low word, counted from the left, are those of rs's rotated by @shift. */

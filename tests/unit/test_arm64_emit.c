@@ -25,6 +25,7 @@ static const struct isa_site one = { .choice = SITE_ONE, .len = 4 };
 static const struct isa_site leaf = { .choice = SITE_ONE, .len = 4, .leaf = true };
 
 static uint64_t features = A64_FEATURE_ATOMICS;
+static const struct detour_info **infos = (const struct detour_info **)0x123456789ab0;
 static struct isa_env env;
 static struct isa_common common;
 static uint8_t shared[4096], out[4096];
@@ -42,7 +43,7 @@ static int emit(enum detour_mode mode, const uint32_t *code, const struct isa_si
 		.site = site, .bias = BIAS, .id = id, .at = at };
 
 	env = (struct isa_env){ .mode = mode, .tls_mirror = 16, .tls_current = 24,
-		.features = features, .mask = (8 << 20) - 8,
+		.features = features, .mask = (8 << 20) - 8, .infos = infos,
 		.slow_entry = 0x111122223333, .slow_exit = 0x555566667777,
 		.slow_unwind = 0x99990000, .slow_release = 0xaaaa0000, .personality = 0xbbbb0000 };
 	isa_arm64.emit_common(&env, COMMON, shared, &common, shared_ranges);
@@ -59,34 +60,34 @@ static uint32_t word_at(uint32_t i)
 }
 
 static const uint32_t counting[] = {
-	0xa9bd2be9, /* stp x9, x10, [sp, #-48]! */
-	0x9100c3e9, /* add x9, sp, #0x30 */
+	0xa9bd27ea, /* stp x10, x9, [sp, #-48]! */
 	0xd53bd050, /* mrs x16, tpidr_el0 */
 	0xf9400a10, /* ldr x16, [x16, #16] */
-	0xb40004d0, /* cbz x16, 0x110010a8 */
+	0xb4000570, /* cbz x16, 0x110010b8 */
 	0xf85f0211, /* ldur x17, [x16, #-16] */
-	0xb4000491, /* cbz x17, 0x110010a8 */
+	0xb4000531, /* cbz x17, 0x110010b8 */
+	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xb37e5930, /* bfi x16, x9, #2, #23 */
 	0xf9400e0a, /* ldr x10, [x16, #24] */
-	0xb500042a, /* cbnz x10, 0x110010a8 */
+	0xb500046a, /* cbnz x10, 0x110010b0 */
 	0xd28000aa, /* mov x10, #0x5 */
 	0xa901460a, /* stp x10, x17, [x16, #16] */
 	0x91050231, /* add x17, x17, #0x140 */
 	0xd280002a, /* mov x10, #0x1 */
 	0xf82a023f, /* stadd x10, [x17] */
 	0xa9007a09, /* stp x9, x30, [x16] */
-	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
-	0x94000029, /* bl 0x110010e8 */
+	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
+	0x9400002d, /* bl 0x110010f8 */
 	0xa9bd27ea, /* T: stp x10, x9, [sp, #-48]! */
 	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xd53bd050, /* mrs x16, tpidr_el0 */
 	0xf9400a10, /* ldr x16, [x16, #16] */
 	0xf85f0211, /* ldur x17, [x16, #-16] */
-	0xb40001f1, /* cbz x17, 0x11001098 */
+	0xb4000231, /* cbz x17, 0x110010a0 */
 	0xb37e5930, /* bfi x16, x9, #2, #23 */
 	0xa9407a0a, /* ldp x10, x30, [x16] */
 	0xcb09014a, /* sub x10, x10, x9 */
-	0xb500016a, /* cbnz x10, 0x11001098 */
+	0xb50001aa, /* cbnz x10, 0x110010a0 */
 	0xf9400a0a, /* ldr x10, [x16, #16] */
 	0xd100154a, /* sub x10, x10, #0x5 */
 	0xb500010a, /* cbnz x10, 0x11001098 */
@@ -97,46 +98,50 @@ static const uint32_t counting[] = {
 	0xf9000e1f, /* str xzr, [x16, #24] */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
 	0xd65f03c0, /* ret */
-	0x10000190, /* adr x16, 0x110010c8 */
-	0x17fffc03, /* b 0x110000a8 */
+	0x1000020a, /* adr x10, 0x110010d8 */
+	0x17fffc2f, /* b 0x11000158 */
+	0x100001d0, /* adr x16, 0x110010d8 */
+	0x17fffc38, /* b 0x11000184 */
 	0xd503249f, /* bti j */
-	0x17fffffb, /* b 0x11001090 */
-	0x10000110, /* adr x16, 0x110010c8 */
-	0x17fffbda, /* b 0x11000014 */
+	0x17fffff9, /* b 0x11001090 */
+	0x1000014a, /* adr x10, 0x110010d8 */
+	0x17fffbda, /* b 0x1100001c */
+	0x10000110, /* adr x16, 0x110010d8 */
+	0x17fffc02, /* b 0x110000c4 */
 	0xd503249f, /* bti j */
-	0x17ffffe3, /* b 0x11001040 */
+	0x17ffffdf, /* b 0x11001040 */
 	0xd503249f, /* bti j */
-	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
-	0x1400000a, /* b 0x110010e8 */
+	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
+	0x1400000a, /* b 0x110010f8 */
 	0xd4200000, /* brk #0x0 */
 	0x00000005, /* info.id */
 	0xffffffe8, /* info.resume */
 	0xfffffff0, /* info.bypass */
-	0xffffffd8, /* info.leave */
+	0xffffffd0, /* info.leave */
 	0x00000000, /* info.watch */
-	0x00000000, /* info.tails */
+	0xffffff70, /* info.ret */
 	0x00000000, /* info.point */
 	0x00000000,
 	0xa9bf7bfd, /* B: stp x29, x30, [sp, #-16]! */
-	0x17bfffc6, /* b 0x10001004 */
+	0x17bfffc2, /* b 0x10001004 */
 };
 #define COUNTING_T 18
 
 static const uint32_t timing[] = {
-	0xa9bd2be9, /* stp x9, x10, [sp, #-48]! */
-	0x9100c3e9, /* add x9, sp, #0x30 */
+	0xa9bd27ea, /* stp x10, x9, [sp, #-48]! */
 	0xa90133eb, /* stp x11, x12, [sp, #16] */
 	0xd53bd04b, /* mrs x11, tpidr_el0 */
 	0xa9413170, /* ldp x16, x12, [x11, #16] */
-	0xb4000970, /* cbz x16, 0x11001140 */
+	0xb4000a10, /* cbz x16, 0x11001150 */
 	0xf85f0211, /* ldur x17, [x16, #-16] */
-	0xb4000931, /* cbz x17, 0x11001140 */
+	0xb40009d1, /* cbz x17, 0x11001150 */
+	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xb37d5930, /* bfi x16, x9, #3, #23 */
 	0xf9400e0a, /* ldr x10, [x16, #24] */
-	0xb50008ca, /* cbnz x10, 0x11001140 */
+	0xb500090a, /* cbnz x10, 0x11001148 */
 	0xf940018a, /* ldr x10, [x12] */
 	0xcb0a012a, /* sub x10, x9, x10 */
-	0xb6f8086a, /* tbz x10, #63, 0x11001140 */
+	0xb6f808ea, /* tbz x10, #63, 0x11001150 */
 	0xd28000aa, /* mov x10, #0x5 */
 	0xa901460a, /* stp x10, x17, [x16, #16] */
 	0x91050231, /* add x17, x17, #0x140 */
@@ -147,19 +152,19 @@ static const uint32_t timing[] = {
 	0xa9007a09, /* stp x9, x30, [x16] */
 	0xf9000d70, /* str x16, [x11, #24] */
 	0xa94133eb, /* ldp x11, x12, [sp, #16] */
-	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
-	0x94000047, /* bl 0x11001180 */
+	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
+	0x9400004b, /* bl 0x11001190 */
 	0xa9bd27ea, /* T: stp x10, x9, [sp, #-48]! */
 	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xa90133eb, /* stp x11, x12, [sp, #16] */
 	0xd53bd04b, /* mrs x11, tpidr_el0 */
 	0xa9414171, /* ldp x17, x16, [x11, #16] */
 	0xf85f0231, /* ldur x17, [x17, #-16] */
-	0xb4000591, /* cbz x17, 0x11001130 */
+	0xb40005d1, /* cbz x17, 0x11001138 */
 	0xd53be04c, /* mrs x12, cntvct_el0 */
 	0xa9407a0a, /* ldp x10, x30, [x16] */
 	0xcb09014a, /* sub x10, x10, x9 */
-	0xb500050a, /* cbnz x10, 0x11001130 */
+	0xb500054a, /* cbnz x10, 0x11001138 */
 	0xf9400a0a, /* ldr x10, [x16, #16] */
 	0xd100154a, /* sub x10, x10, #0x5 */
 	0xb50004aa, /* cbnz x10, 0x11001130 */
@@ -199,28 +204,32 @@ static const uint32_t timing[] = {
 	0xaa2c03e9, /* mvn x9, x12 */
 	0xf9001629, /* str x9, [x17, #40] */
 	0x17ffffeb, /* b 0x110010d8 */
-	0x10000190, /* adr x16, 0x11001160 */
-	0x17fffbdd, /* b 0x110000a8 */
+	0x1000020a, /* adr x10, 0x11001170 */
+	0x17fffc39, /* b 0x11000218 */
+	0x100001d0, /* adr x16, 0x11001170 */
+	0x17fffc42, /* b 0x11000244 */
 	0xd503249f, /* bti j */
-	0x17ffffef, /* b 0x110010f8 */
-	0x10000110, /* adr x16, 0x11001160 */
-	0x17fffbb4, /* b 0x11000014 */
+	0x17ffffed, /* b 0x110010f8 */
+	0x1000014a, /* adr x10, 0x11001170 */
+	0x17fffbb4, /* b 0x1100001c */
+	0x10000110, /* adr x16, 0x11001170 */
+	0x17fffc0c, /* b 0x11000184 */
 	0xd503249f, /* bti j */
-	0x17ffffc4, /* b 0x1100105c */
+	0x17ffffc0, /* b 0x1100105c */
 	0xd503249f, /* bti j */
 	0xa94133eb, /* ldp x11, x12, [sp, #16] */
-	0xa8c32be9, /* ldp x9, x10, [sp], #48 */
-	0x14000009, /* b 0x11001180 */
+	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
+	0x14000009, /* b 0x11001190 */
 	0x00000005, /* info.id */
 	0xffffffe8, /* info.resume */
 	0xfffffff0, /* info.bypass */
-	0xffffffd8, /* info.leave */
+	0xffffffd0, /* info.leave */
 	0x00000000, /* info.watch */
-	0x00000000, /* info.tails */
+	0xfffffef8, /* info.ret */
 	0x00000000, /* info.point */
 	0x00000000,
 	0xa9bf7bfd, /* B: stp x29, x30, [sp, #-16]! */
-	0x17bfffa0, /* b 0x10001004 */
+	0x17bfff9c, /* b 0x10001004 */
 };
 #define TIMING_T 26
 
@@ -249,6 +258,102 @@ Test(arm64_emit, times_in_few_instructions)
 	expect_words(timing, sizeof(timing), &detour);
 	cr_expect_eq(detour.ret, TIMING_T * 4);
 	cr_expect_eq(detour.body, sizeof(timing) - 8);
+}
+
+/* ---- tail calls ---- */
+
+static const uint32_t tail[] = {
+	0xa9bf3bed, /* stp x13, x14, [sp, #-16]! */
+	0xa9413a0d, /* ldp x13, x14, [x16, #16] */
+	0xcb1101ce, /* sub x14, x14, x17 */
+	0xb50004ae, /* cbnz x14, 0x110000bc */
+	0xd354fdae, /* lsr x14, x13, #20 */
+	0xb500046e, /* cbnz x14, 0x110000bc */
+	0xf940020e, /* ldr x14, [x16] */
+	0xcb0901ce, /* sub x14, x14, x9 */
+	0xb500040e, /* cbnz x14, 0x110000bc */
+	0x58fffe4e, /* ldr x14, 0x11000008 */
+	0xb9400149, /* ldr w9, [x10] */
+	0xf86979c9, /* ldr x9, [x14, x9, lsl #3] */
+	0xcb0a0129, /* sub x9, x9, x10 */
+	0xb5000369, /* cbnz x9, 0x110000bc */
+	0xf86d79ce, /* ldr x14, [x14, x13, lsl #3] */
+	0xb400032e, /* cbz x14, 0x110000bc */
+	0xb98015c9, /* ldrsw x9, [x14, #20] */
+	0x8b0e0129, /* add x9, x9, x14 */
+	0xcb1e0129, /* sub x9, x9, x30 */
+	0xb50002a9, /* cbnz x9, 0x110000bc */
+	0x8b0d1a31, /* add x17, x17, x13, lsl #6 */
+	0x91002231, /* add x17, x17, #0x8 */
+	0xf9001bfe, /* str x30, [sp, #48] */
+	0xf940061e, /* ldr x30, [x16, #8] */
+	0xf900021f, /* str xzr, [x16] */
+	0xd280002e, /* mov x14, #0x1 */
+	0xf82e023f, /* stadd x14, [x17] */
+	0xb9400149, /* ldr w9, [x10] */
+	0xf9400e11, /* ldr x17, [x16, #24] */
+	0x8b091a31, /* add x17, x17, x9, lsl #6 */
+	0xf2c02009, /* movk x9, #0x100, lsl #32 */
+	0xf9000a09, /* str x9, [x16, #16] */
+	0xd2800029, /* mov x9, #0x1 */
+	0xf829023f, /* stadd x9, [x17] */
+	0x910103e9, /* add x9, sp, #0x40 */
+	0xf9000209, /* str x9, [x16] */
+	0xf9401bfe, /* ldr x30, [sp, #48] */
+	0xa8c13bed, /* ldp x13, x14, [sp], #16 */
+	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
+	0xd65f03c0, /* ret */
+	0xa8c13bed, /* ldp x13, x14, [sp], #16 */
+	0x91000150, /* add x16, x10, #0x0 */
+};
+
+static const uint32_t passed[] = {
+	0xb9401611, /* ldr w17, [x16, #20] */
+	0xd1040231, /* sub x17, x17, #0x100 */
+	0xb5000111, /* cbnz x17, 0x11000180 */
+	0xb900161f, /* str wzr, [x16, #20] */
+	0xb9401211, /* ldr w17, [x16, #16] */
+	0x58fff4f0, /* ldr x16, 0x11000008 */
+	0xf8717a10, /* ldr x16, [x16, x17, lsl #3] */
+	0xb9800611, /* ldrsw x17, [x16, #4] */
+	0x8b100231, /* add x17, x17, x16 */
+	0xd61f0220, /* br x17 */
+	0x91000150, /* add x16, x10, #0x0 */
+};
+
+static void expect_stub(const uint32_t *words, size_t size, uint32_t from, uint32_t to)
+{
+	cr_expect_eq(to - from, size);
+	for (uint32_t i = 0; i < size / 4; i++) {
+		uint32_t word;
+
+		memcpy(&word, shared + from + 4 * i, 4);
+		cr_expect_eq(word, words[i], "word %u is %08x", i, word);
+	}
+}
+
+Test(arm64_emit, takes_a_tail_call_in_few_instructions)
+{
+	struct isa_detour detour;
+
+	cr_assert_eq(emit(MODE_COUNT, plain, &one, ID, AT, &detour), 0);
+	expect_stub(tail, sizeof(tail), common.tail, common.slow_entry);
+	expect_stub(passed, sizeof(passed), common.passed, common.slow_exit);
+	cr_assert(!memcmp(shared + 8, &infos, sizeof(infos)), "the word that they load");
+}
+
+Test(arm64_emit, tail_calls_of_uncommon_functions_are_slow)
+{
+	static const struct isa_site sites[] = { { .choice = SITE_ONE, .len = 4, .scratch_in = true },
+		{ .choice = SITE_ONE, .len = 4, .entry_only = true } };
+	struct isa_detour detour;
+
+	cr_assert_eq(emit(MODE_COUNT, plain, &one, ID, AT, &detour), 0);
+	cr_expect_neq(detour.info, 0);
+	for (size_t i = 0; i < sizeof(sites) / sizeof(*sites); i++) {
+		cr_assert_eq(emit(MODE_COUNT, plain, &sites[i], ID, AT, &detour), 0);
+		cr_expect_eq(detour.info, 0, "%zu", i);
+	}
 }
 
 /* A signal handler counts in between, or the store is not made. */

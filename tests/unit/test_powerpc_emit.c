@@ -40,6 +40,7 @@ static int emit(enum detour_mode mode, const struct isa_site *site, uint32_t id,
 		.tls_current = -0x7008,
 		.tls_own = -0x7000,
 		.mask = (8 << 20) - 8,
+		.infos = (const struct detour_info **)0x123456789ab0,
 		.slow_entry = 0x1111222233334444,
 		.slow_exit = 0x5555666677778888,
 		.slow_unwind = 0x99990000,
@@ -52,13 +53,21 @@ static int emit(enum detour_mode mode, const struct isa_site *site, uint32_t id,
 	return isa_powerpc.emit(&in, out, detour);
 }
 
+static uint32_t word_at(const uint8_t *bytes, uint32_t i)
+{
+	uint32_t word;
+
+	memcpy(&word, bytes + 4 * i, 4);
+	return word;
+}
+
 static const struct isa_site one = { .choice = SITE_ONE, .len = 4 };
 
 static const uint32_t counting[] = {
 	0xf961fff0, /* std r11,-16(r1) */
 	0xe96d9000, /* ld r11,-28672(r13) */
 	0x2c2b0000, /* cmpdi r11,0 */
-	0x418200c4, /* beq 0x110010d0 */
+	0x418200e0, /* beq 0x110010ec */
 	0xe98bfff0, /* ld r12,-16(r11) */
 	0x502b11f4, /* rlwimi r11,r1,2,7,26 */
 	0xe80b0018, /* ld r0,24(r11) */
@@ -73,10 +82,10 @@ static const uint32_t counting[] = {
 	0x7c0060a8, /* ldarx r0,0,r12 */
 	0x30000001, /* addic r0,r0,1 */
 	0x7c0061ad, /* stdcx. r0,0,r12 */
-	0x4082fff4, /* bne the ldarx */
+	0x4082fff4, /* bne 0x1100103c */
 	0xf82b0000, /* std r1,0(r11) */
 	0xe961fff0, /* ld r11,-16(r1) */
-	0x480000c5, /* bl 0x11001118 */
+	0x480000e5, /* bl 0x11001138 */
 	0xe96d8ff0, /* T: ld r11,-28688(r13) */
 	0xe98bfff0, /* ld r12,-16(r11) */
 	0x2c2c0000, /* cmpdi r12,0 */
@@ -84,10 +93,10 @@ static const uint32_t counting[] = {
 	0x502b11f4, /* rlwimi r11,r1,2,7,26 */
 	0xe94b0010, /* ld r10,16(r11) */
 	0x2c2a0005, /* cmpdi r10,5 */
-	0x40820038, /* bne the ldarx */
+	0x40820038, /* bne 0x110010ac */
 	0xe80b0000, /* ld r0,0(r11) */
 	0x7c010051, /* subf. r0,r1,r0 */
-	0x4082002c, /* bne the ldarx */
+	0x4082002c, /* bne 0x110010ac */
 	0xe94b0008, /* ld r10,8(r11) */
 	0x7d4803a6, /* mtlr r10 */
 	0xf80b0000, /* std r0,0(r11) */
@@ -95,38 +104,46 @@ static const uint32_t counting[] = {
 	0x7d4060a8, /* ldarx r10,0,r12 */
 	0x394a0001, /* addi r10,r10,1 */
 	0x7d4061ad, /* stdcx. r10,0,r12 */
-	0x4082fff4, /* bne the ldarx */
+	0x4082fff4, /* bne 0x11001094 */
 	0xf80b0018, /* std r0,24(r11) */
 	0x4e800020, /* blr */
 	0x3d800000, /* lis r12,0 */
 	0x618c0000, /* ori r12,r12,0 */
 	0x798c07c6, /* sldi r12,r12,32 */
 	0x658c1100, /* oris r12,r12,4352 */
-	0x618c10f8, /* ori r12,r12,4344 */
-	0x4bfff028, /* b 0x110000e8 */
+	0x618c1118, /* ori r12,r12,4376 */
+	0x4bfff10c, /* b 0x110001cc */
 	0xe981ff40, /* ld r12,-192(r1) */
 	0x7d8803a6, /* mtlr r12 */
 	0x4e800020, /* blr */
+	0xf941ffe8, /* std r10,-24(r1) */
+	0x3d400000, /* lis r10,0 */
+	0x614a0000, /* ori r10,r10,0 */
+	0x794a07c6, /* sldi r10,r10,32 */
+	0x654a1100, /* oris r10,r10,4352 */
+	0x614a1118, /* ori r10,r10,4376 */
+	0x4bffef38, /* b 0x11000020 */
 	0x3d800000, /* lis r12,0 */
 	0x618c0000, /* ori r12,r12,0 */
 	0x798c07c6, /* sldi r12,r12,32 */
 	0x658c1100, /* oris r12,r12,4352 */
-	0x618c10f8, /* ori r12,r12,4344 */
-	0x4bffef3c, /* b 0x11000020 */
+	0x618c1118, /* ori r12,r12,4376 */
+	0x4bfff004, /* b 0x11000104 */
 	0xe981ff40, /* ld r12,-192(r1) */
 	0x7d8803a6, /* mtlr r12 */
 	0xe961fff0, /* ld r11,-16(r1) */
-	0x48000024, /* b 0x11001118 */
+	0x48000028, /* b 0x11001138 */
+	0x7fe00008, /* trap */
 	0x00000005, /* info.id */
-	0xffffff58, /* info.resume */
-	0xfffffff0, /* info.bypass */
-	0xffffffcc, /* info.leave */
+	0xffffff38, /* info.resume */
+	0xffffffec, /* info.bypass */
+	0xffffffac, /* info.leave */
 	0x00000000, /* info.watch */
-	0x00000000, /* info.tails */
-	0x00000000, /* 0 */
-	0x00000000, /* 0 */
+	0xffffff40, /* info.ret */
+	0x00000000, /* info.point */
+	0x00000000,
 	0x7c0802a6, /* B: mflr r0 */
-	0x4afffee8, /* b 0x10001004 */
+	0x4afffec8, /* b 0x10001004 */
 };
 
 Test(powerpc_emit, counts_in_few_instructions)
@@ -136,7 +153,7 @@ Test(powerpc_emit, counts_in_few_instructions)
 	cr_assert_eq(emit(MODE_COUNT, &one, ID, AT, &detour), 0);
 	cr_expect_eq(detour.size, sizeof(counting));
 	cr_expect_eq(detour.ret, 22 * 4);
-	cr_expect_eq(detour.body, 70 * 4);
+	cr_expect_eq(detour.body, 78 * 4);
 	for (size_t i = 0; i < sizeof(counting) / 4; i++) {
 		uint32_t word;
 
@@ -145,14 +162,105 @@ Test(powerpc_emit, counts_in_few_instructions)
 	}
 }
 
+/* ---- tail calls ---- */
+
+static const uint32_t tail[] = {
+	0xf901ffd8, /* std r8,-40(r1) */
+	0xf921ffe0, /* std r9,-32(r1) */
+	0x7c2c0000, /* cmpd r12,r0 */
+	0x408200c8, /* bne 0x110000f4 */
+	0xe92b0000, /* ld r9,0(r11) */
+	0x7c290800, /* cmpd r9,r1 */
+	0x408200bc, /* bne 0x110000f4 */
+	0xe92b0010, /* ld r9,16(r11) */
+	0x79206503, /* srdi. r0,r9,20 */
+	0x408200b0, /* bne 0x110000f4 */
+	0x3d000000, /* lis r8,0 */
+	0x61081234, /* ori r8,r8,4660 */
+	0x790807c6, /* sldi r8,r8,32 */
+	0x65085678, /* oris r8,r8,22136 */
+	0x61089ab0, /* ori r8,r8,39600 */
+	0x79201f24, /* sldi r0,r9,3 */
+	0x7d08002a, /* ldx r8,r8,r0 */
+	0x2c280000, /* cmpdi r8,0 */
+	0x4182008c, /* beq 0x110000f4 */
+	0xe8080016, /* lwa r0,20(r8) */
+	0x7d080214, /* add r8,r8,r0 */
+	0x7c0802a6, /* mflr r0 */
+	0x7c280000, /* cmpd r8,r0 */
+	0x40820078, /* bne 0x110000f4 */
+	0x79203664, /* sldi r0,r9,6 */
+	0x7d8c0214, /* add r12,r12,r0 */
+	0xe80b0008, /* ld r0,8(r11) */
+	0x7c0803a6, /* mtlr r0 */
+	0x38000000, /* li r0,0 */
+	0xf80b0000, /* std r0,0(r11) */
+	0x398c0008, /* addi r12,r12,8 */
+	0x7d0060a8, /* ldarx r8,0,r12 */
+	0x39080001, /* addi r8,r8,1 */
+	0x7d0061ad, /* stdcx. r8,0,r12 */
+	0x4082fff4, /* bne 0x1100009c */
+	0x810a0000, /* lwz r8,0(r10) */
+	0xf90b0010, /* std r8,16(r11) */
+	0xe98b0018, /* ld r12,24(r11) */
+	0x79003664, /* sldi r0,r8,6 */
+	0x7d8c0214, /* add r12,r12,r0 */
+	0x7d0060a8, /* ldarx r8,0,r12 */
+	0x39080001, /* addi r8,r8,1 */
+	0x7d0061ad, /* stdcx. r8,0,r12 */
+	0x4082fff4, /* bne 0x110000c0 */
+	0xf82b0000, /* std r1,0(r11) */
+	0x7d4c5378, /* mr r12,r10 */
+	0xe80c0006, /* lwa r0,4(r12) */
+	0x7d8c0214, /* add r12,r12,r0 */
+	0x7d8803a6, /* mtlr r12 */
+	0xe901ffd8, /* ld r8,-40(r1) */
+	0xe921ffe0, /* ld r9,-32(r1) */
+	0xe941ffe8, /* ld r10,-24(r1) */
+	0x4e800020, /* blr */
+	0x7d4c5378, /* mr r12,r10 */
+	0xe901ffd8, /* ld r8,-40(r1) */
+	0xe921ffe0, /* ld r9,-32(r1) */
+	0xe941ffe8, /* ld r10,-24(r1) */
+};
+
+Test(powerpc_emit, takes_a_tail_call_in_few_instructions)
+{
+	struct isa_detour detour;
+
+	cr_assert_eq(emit(MODE_COUNT, &one, ID, AT, &detour), 0);
+	cr_expect_neq(detour.info, 0);
+	cr_expect_eq(common.slow_entry - common.tail, sizeof(tail));
+	for (uint32_t i = 0; i < sizeof(tail) / 4; i++)
+		cr_expect_eq(word_at(shared + common.tail, i), tail[i], "word %u is %08x", i,
+			word_at(shared + common.tail, i));
+}
+
+Test(powerpc_emit, tail_calls_of_uncommon_functions_are_slow)
+{
+	static const struct isa_site sites[] = { { .choice = SITE_ONE, .len = 4, .scratch_in = true },
+		{ .choice = SITE_ONE, .len = 4, .entry_only = true } };
+	struct isa_detour detour;
+
+	cr_assert_eq(emit(MODE_COUNT, &one, INFOS_MAX, AT, &detour), 0);
+	cr_expect_eq(detour.info, 0, "there is no info of it");
+	for (size_t i = 0; i < sizeof(sites) / sizeof(*sites); i++) {
+		cr_assert_eq(emit(MODE_COUNT, &sites[i], ID, AT, &detour), 0);
+		cr_expect_eq(detour.info, 0, "%zu", i);
+	}
+	handled = true;
+	cr_assert_eq(emit(MODE_COUNT, &one, ID, AT, &detour), 0);
+	cr_expect_eq(detour.info, 0, "with handlers");
+}
+
 /* ---- unwind rows ---- */
 
 enum where { IN_SHADOW, IN_LR, KEPT };
 
 struct rows {
-	uint8_t where[256]; /* enum where, per word */
-	uint16_t cfa[256]; /* this + */
-	uint8_t base[256]; /* a register */
+	uint8_t where[512]; /* enum where, per word */
+	uint16_t cfa[512]; /* this + */
+	uint8_t base[512]; /* a register */
 };
 
 /* Follow the instructions that the port uses; whatever else there is fails the test. */
@@ -174,7 +282,7 @@ static void read_rows(const struct isa_range *range, struct rows *rows)
 		else if (op == 2) /* advance_loc1 */
 			to += range->cfi[i++];
 		for (; at < to; at++) {
-			cr_assert_lt(at, 256);
+			cr_assert_lt(at, 512);
 			rows->where[at] = where;
 			rows->cfa[at] = cfa;
 			rows->base[at] = base;
@@ -218,14 +326,6 @@ static void read_rows(const struct isa_range *range, struct rows *rows)
 			cr_assert_fail("unexpected instruction %02x", op);
 		}
 	}
-}
-
-static uint32_t word_at(const uint8_t *bytes, uint32_t i)
-{
-	uint32_t word;
-
-	memcpy(&word, bytes + 4 * i, 4);
-	return word;
 }
 
 #define MFLR(word)  (((word)&0xfc1fffff) == 0x7c0802a6)
@@ -272,13 +372,13 @@ Test(powerpc_emit, has_true_rows_at_every_instruction)
 	}
 }
 
-Test(powerpc_emit, has_true_rows_in_the_stubs)
+static void stub_rows(enum detour_mode mode)
 {
 	struct isa_detour detour;
 	struct rows rows;
 	uint16_t cfa = 0;
 
-	cr_assert_eq(emit(MODE_COUNT, &one, ID, AT, &detour), 0);
+	cr_assert_eq(emit(mode, &one, ID, AT, &detour), 0);
 	cr_expect_eq(shared_ranges[0].start, common.personality);
 	cr_expect_eq(shared_ranges[0].cie, CIE_PLAIN);
 	cr_expect_eq(shared_ranges[0].cfi_len, 0);
@@ -288,9 +388,11 @@ Test(powerpc_emit, has_true_rows_in_the_stubs)
 		uint32_t at = shared_ranges[1].start + 4 * i, word = word_at(shared + at, 0);
 
 		cr_expect_eq(rows.cfa[i], cfa, "word %u", i);
-		if (at == common.slow_entry)
-			cr_expect_eq(rows.where[i], IN_LR);
+		if (at == common.tail || at == common.slow_entry || MFLR(word))
+			cr_expect_eq(rows.where[i], IN_LR, "word %u", i);
 		if (at == common.slow_exit || at == common.pad)
+			cr_expect_eq(rows.where[i], IN_SHADOW);
+		if (at < common.slow_entry && word == 0x4e800020) /* it goes on with E made */
 			cr_expect_eq(rows.where[i], IN_SHADOW);
 		cfa = word == STDU ? 256 : word == ADDI ? 0 : cfa;
 		if (word == BCTRL) { /* libgcc looks for this at the return address */
@@ -298,6 +400,12 @@ Test(powerpc_emit, has_true_rows_in_the_stubs)
 			cr_expect_neq(rows.where[i], IN_LR, "word %u", i);
 		}
 	}
+}
+
+Test(powerpc_emit, has_true_rows_in_the_stubs)
+{
+	stub_rows(MODE_COUNT);
+	stub_rows(MODE_PROFILE);
 }
 
 #define TO_R31	 0x7c3f0b78u /* mr r31,r1 */

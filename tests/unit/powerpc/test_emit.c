@@ -13,9 +13,13 @@
 #include "support_places.h"
 #include "support_random.h"
 #include <criterion/criterion.h>
+#include <asm/ptrace.h>
 #include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #define AREA	 0x40000u
 #define HELPER	 0x900u	  /* in a function's text */
@@ -206,6 +210,7 @@ static uint8_t *area;
 static struct func_record records[4][IDS];
 static int attached;
 static unsigned slow_entries, slow_exits;
+static const struct detour_info *infos[IDS];
 static struct isa_env env;
 static struct isa_common common;
 static struct isa_range common_ranges[4];
@@ -277,15 +282,16 @@ static void begin(enum detour_mode mode)
 	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 		0);
 	cr_assert_neq(area, MAP_FAILED);
-	shadow_hooks = (struct shadow_hooks){ .mode = mode, .attach = attach, .renew = nothing,
+	shadow_hooks = (struct shadow_hooks){ .mode = mode, .infos = infos, .attach = attach, .renew = nothing,
 		.lost_call = lost_call, .borrowed = borrowed };
 	mirror_setup(mode);
 	env = (struct isa_env){ .mode = mode, .mask = shadow_root.mask,
 		.tls_mirror = tls(&shadow_words.mirror), .tls_own = tls(&shadow_words.own),
-		.tls_current = tls(&shadow_words.current), .slow_entry = (uint64_t)slow_entry,
+		.tls_current = tls(&shadow_words.current), .infos = infos, .slow_entry = (uint64_t)slow_entry,
 		.slow_exit = (uint64_t)slow_exit, .slow_unwind = (uint64_t)shadow_slow_unwind,
 		.slow_release = (uint64_t)shadow_slow_release };
 	ppc_emit_common(&env, (uint64_t)area + COMMON, area + COMMON, &common, common_ranges);
+	flush(area + COMMON, common.size);
 	shadow_add_image((uint64_t)area + DETOUR, (uint64_t)area + AREA,
 		common.base + common.pad);
 }
@@ -569,52 +575,363 @@ Test(emit, entry_only_counts_and_changes_nothing)
 	entry_only_rows(MODE_COUNT);
 }
 
-/* The first function goes on in the second, whose detour finds a return point. */
-static void tail_called(enum detour_mode mode)
+/* ---- tail calls ---- */
+
+/* The result tells of all that may be an argument: xor r3,r3,r8; r9; r10; r11; blr */
+static const uint32_t mixes[] = { 0x7c634278, 0x7c634a78, 0x7c635278, 0x7c635a78, BLR };
+#define MIXES (HELPER + 0x40)
+
+static const struct row jumps[] = {
+	{ "b", { 0x48000940 }, SITE_ONE, 4 },
+	{ "nop; b", { 0x60000000, 0x4800093c }, SITE_NOPS, 4 },
+	{ "b, r0 and r12 are kept", { 0x48000940 }, SITE_ONE, 4, .own_rules = true },
+};
+enum { JUMPS = sizeof(jumps) / sizeof(jumps[0]), COMMON_JUMPS = JUMPS - 1 };
+
+static void place_first(struct traced *first, const struct row *r)
 {
-	static const struct row jumps = { "a tail call", { 0x48000900 }, SITE_ONE, 4 };
-	struct cpu before, plain, traced;
+	place(first, r, 1);
+	memcpy(area + MIXES, mixes, sizeof(mixes));
+	flush(area + MIXES, sizeof(mixes));
+}
+
+/* Two detours: @first jumps to another function, whose detour finds a return point, which is @known to be the first's. */
+static void place_jump(struct traced *first, struct traced *second, const struct row *r, bool known)
+{
+	place_first(first, r);
+	emit(first, r->name);
+	*second = *first;
+	second->func.start += MIXES;
+	second->func.end = second->func.start + sizeof(mixes);
+	second->module.texts = &second->text;
+	second->module.funcs = second->in.func = &second->func;
+	second->in.site = &second->site;
+	second->site = (struct isa_site){ .choice = SITE_ONE, .len = 4, .scratch_in = r->own_rules };
+	second->in.module = &second->module;
+	second->in.at += 0x1000;
+	second->in.id = 2;
+	emit(second, "the other");
+	memset(infos, 0, sizeof(infos));
+	for (const struct traced *t = first; t; t = t == first ? second : NULL)
+		if (known && t->detour.info)
+			infos[t->in.id] = (const struct detour_info *)(t->in.at + t->detour.info);
+}
+
+static void patch_jump(struct traced *first, struct traced *second)
+{
+	patch(first, "the first");
+	patch(second, "the other");
+}
+
+static void check_jump_counts(const char *name, uint64_t calls)
+{
+	for (int id = 1; id <= 2; id++) {
+		const struct func_record *r = &records[0][id];
+
+		cr_assert_eq(r->calls, calls, "%s: %d has %lu calls, not %lu", name, id, r->calls, calls);
+		cr_assert_eq(r->returned, calls, "%s: %d has returned %lu times", name, id, r->returned);
+		cr_assert_eq(r->unwound, 0, "%s: %d", name, id);
+		cr_assert_eq(r->left, 0, "%s: %d", name, id);
+		if (shadow_hooks.mode != MODE_COUNT)
+			cr_assert(r->total == r->self && r->max <= r->total && ~r->nmin <= r->max, "%s: times of %d",
+				name, id);
+	}
+	memset(records[0], 0, sizeof(records[0]));
+}
+
+static void tail_called(enum detour_mode mode, bool known)
+{
+	static struct cpu before[ROUNDS], plain[ROUNDS], traced;
 	struct traced first, second;
 
 	begin(mode);
-	place(&first, &jumps, 1);
-	randomize(&before);
-	before.target = (uint64_t)area;
-	plain = before;
-	run_cpu(&plain);
-	emit(&first, jumps.name);
-	second = first;
-	second.func.start += HELPER;
-	second.func.end = second.func.start + sizeof(helper);
-	second.module.texts = &second.text;
-	second.module.funcs = second.in.func = &second.func;
-	second.in.site = &second.site;
-	second.in.module = &second.module;
-	second.in.at += 0x1000;
-	second.in.id = 2;
-	emit(&second, "the helper");
-	patch(&first, jumps.name);
-	patch(&second, "the helper");
-	for (int round = 0; round < ROUNDS; round++) {
-		traced = before;
-		run_cpu(&traced);
-		same(&jumps, "traced", &plain, &traced);
+	for (int i = 0; i < JUMPS; i++) {
+		unsigned were = slow_entries, expected = (i == 0) + (known && i < COMMON_JUMPS ? 0 : ROUNDS);
+
+		place_first(&first, &jumps[i]);
+		for (int round = 0; round < ROUNDS; round++) {
+			randomize(&before[round]);
+			before[round].target = (uint64_t)area;
+			plain[round] = before[round];
+			run_cpu(&plain[round]);
+		}
+		place_jump(&first, &second, &jumps[i], known);
+		patch_jump(&first, &second);
+		for (int round = 0; round < ROUNDS; round++) {
+			traced = before[round];
+			run_cpu(&traced);
+			same(&jumps[i], "traced", &plain[round], &traced);
+		}
+		cr_assert_eq(slow_entries - were, expected, "%s: %u are slow", jumps[i].name, slow_entries - were);
+		check_jump_counts(jumps[i].name, ROUNDS);
 	}
-	for (int id = 1; id <= 2; id++) {
-		cr_assert_eq(records[0][id].calls, ROUNDS, "%d", id);
-		cr_assert_eq(records[0][id].returned, ROUNDS, "%d", id);
-		cr_assert_eq(records[0][id].left, 0, "%d", id);
-	}
+	cr_assert_eq(slow_exits, 0);
 }
 
 Test(emit, a_tail_call_ends_the_caller)
 {
-	tail_called(MODE_COUNT);
+	tail_called(MODE_COUNT, true);
 }
 
 Test(emit, a_tail_call_ends_the_caller_with_times)
 {
-	tail_called(MODE_PROFILE);
+	tail_called(MODE_PROFILE, true);
+}
+
+Test(emit, a_tail_call_takes_the_slow_path_else)
+{
+	tail_called(MODE_COUNT, false);
+}
+
+Test(emit, a_tail_call_takes_the_slow_path_else_with_times)
+{
+	tail_called(MODE_PROFILE, false);
+}
+
+/* What rows say at one instruction; the CFA is r1 + cfa. */
+enum rule { IN_LR, KEPT, IN_SHADOW };
+struct unwind {
+	enum rule rule;
+	unsigned cfa;
+};
+
+static unsigned uleb(const uint8_t **p)
+{
+	unsigned value = 0, shift = 0;
+
+	do
+		value |= (**p & 0x7fu) << shift, shift += 7;
+	while (*(*p)++ & 0x80);
+	return value;
+}
+
+/* One instruction of rows; returns by how many instructions of code it advances. */
+static unsigned step_rows(const uint8_t **p, struct unwind *u, struct unwind *saved)
+{
+	unsigned op = *(*p)++;
+
+	if (op >> 6 == 1)
+		return op & 0x3f;
+	switch (op) {
+	case 0x02: /* advance_loc1 */
+		return *(*p)++;
+	case 0x03: /* advance_loc2 */
+		*p += 2;
+		return (*p)[-2] | (unsigned)(*p)[-1] << 8;
+	case 0x05: /* offset_extended */
+		cr_assert_eq(uleb(p), 65);
+		cr_assert_eq(-8 * (int)uleb(p), PPC_KEPT_RETURN);
+		u->rule = KEPT;
+		break;
+	case 0x08: /* same_value */
+		cr_assert_eq(uleb(p), 65);
+		u->rule = IN_LR;
+		break;
+	case 0x0a:
+		*saved = *u;
+		break;
+	case 0x0b:
+		*u = *saved;
+		break;
+	case 0x0c: /* def_cfa */
+		cr_assert_eq(uleb(p), 1);
+		u->cfa = uleb(p);
+		break;
+	case 0x0e: /* def_cfa_offset */
+		u->cfa = uleb(p);
+		break;
+	case 0x10: /* expression: of the shadow stack */
+		cr_assert_eq(uleb(p), 65);
+		*p += uleb(p);
+		u->rule = IN_SHADOW;
+		break;
+	default:
+		cr_assert_fail("rows have %#x", op);
+	}
+	return 0;
+}
+
+static struct unwind rows_at(const struct isa_range *range, uint32_t at)
+{
+	struct unwind u = { .rule = IN_LR }, saved = u;
+	uint8_t cie[ISA_CFI_MAX];
+	const uint8_t *p = cie, *end = cie + ppc_cie(range->cie, 0, cie, sizeof(cie));
+	uint32_t here = 0;
+
+	while (p < end)
+		step_rows(&p, &u, &saved);
+	for (p = range->cfi, end = p + range->cfi_len; p < end;) {
+		here += 4 * step_rows(&p, &u, &saved);
+		if (here > at)
+			break; /* an advance changes nothing */
+	}
+	return u;
+}
+
+#define TRAP 0x7fe00008u
+
+static void set_word(uint64_t at, uint32_t word)
+{
+	*(uint32_t *)at = word;
+	flush((void *)at, 4);
+}
+
+/* A run with a breakpoint at one instruction, where rows are asked; or where a signal's handler makes such a call, and
+ * may leave by a longjmp. */
+static struct {
+	uint64_t at;
+	uint32_t word; /* that belongs there */
+	const struct isa_range *range;
+	uint64_t range_start; /* run-time address that the range's start counts from */
+	uint64_t sp, ret[3]; /* what rows must say: the return address, or a return point */
+	bool leaves;
+	unsigned hits, wrong;
+	sigjmp_buf back;
+} stopped;
+
+static void run(void)
+{
+	static struct cpu cpu;
+
+	randomize(&cpu);
+	cpu.target = (uint64_t)area;
+	run_cpu(&cpu);
+}
+
+static void ask(int sig, siginfo_t *info, void *context)
+{
+	const mcontext_t *mc = &((const ucontext_t *)context)->uc_mcontext;
+	struct unwind u = rows_at(stopped.range, (uint32_t)(stopped.at - stopped.range_start - stopped.range->start));
+	uint64_t cfa = mc->gp_regs[PT_R1] + u.cfa, ret = mc->gp_regs[PT_LNK];
+	struct shadow_entry *e = mirror_find(&shadow_self()->node, cfa);
+
+	(void)sig;
+	(void)info;
+	if (u.rule == KEPT)
+		ret = *(const uint64_t *)(cfa + (uint64_t)PPC_KEPT_RETURN);
+	if (u.rule == IN_SHADOW)
+		ret = e ? e->ret : 0;
+	stopped.hits++;
+	stopped.wrong += mc->gp_regs[PT_NIP] != stopped.at || cfa != stopped.sp
+		|| (ret != stopped.ret[0] && ret != stopped.ret[1] && ret != stopped.ret[2]);
+	set_word(stopped.at, stopped.word);
+}
+
+/* r1 and LR at the entry of the first function. */
+static void see_entry(int sig, siginfo_t *info, void *context)
+{
+	mcontext_t *mc = &((ucontext_t *)context)->uc_mcontext;
+
+	(void)sig;
+	(void)info;
+	stopped.sp = mc->gp_regs[PT_R1];
+	stopped.ret[0] = mc->gp_regs[PT_LNK];
+	mc->gp_regs[PT_NIP] = mc->gp_regs[PT_LNK];
+}
+
+static void disturb(int sig, siginfo_t *info, void *context)
+{
+	(void)sig;
+	(void)info;
+	(void)context;
+	set_word(stopped.at, stopped.word);
+	stopped.hits++;
+	run();
+	if (stopped.leaves)
+		siglongjmp(stopped.back, 1);
+}
+
+static void on_trap(void (*handler)(int, siginfo_t *, void *))
+{
+	struct sigaction action = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO };
+
+	sigaction(SIGTRAP, &action, NULL);
+}
+
+static void run_stopped(void)
+{
+	stopped.word = *(uint32_t *)stopped.at;
+	set_word(stopped.at, TRAP);
+	if (!sigsetjmp(stopped.back, 1))
+		run();
+	set_word(stopped.at, stopped.word);
+}
+
+/* Stop at each instruction of a range, in turn. Returns at how many that was. */
+static unsigned stop_in(uint64_t start, const struct isa_range *range, void (*handler)(int, siginfo_t *, void *))
+{
+	unsigned hits = stopped.hits;
+
+	on_trap(see_entry);
+	stopped.at = (uint64_t)area;
+	run_stopped();
+	on_trap(handler);
+	stopped.range = range;
+	stopped.range_start = start;
+	for (uint32_t at = range->start; at < range->start + range->size; at += 4) {
+		unsigned wrong = stopped.wrong;
+
+		stopped.at = start + at;
+		run_stopped();
+		cr_assert_eq(stopped.wrong, wrong, "the row at +%#x, %08x, is wrong", at, stopped.word);
+		run(); /* takes the place of what was left */
+	}
+	return stopped.hits - hits;
+}
+
+static void tail_calls_stopped(enum detour_mode mode, void (*handler)(int, siginfo_t *, void *), bool leaves)
+{
+	struct traced first, second;
+	unsigned detours, stubs;
+
+	begin(mode);
+	place_jump(&first, &second, &jumps[0], true);
+	patch_jump(&first, &second);
+	run();
+	stopped.ret[1] = first.in.at + first.detour.ret;
+	stopped.ret[2] = second.in.at + second.detour.ret;
+	stopped.leaves = leaves;
+	detours = stop_in(first.in.at, &first.detour.ranges[0], handler);
+	detours += stop_in(second.in.at, &second.detour.ranges[0], handler);
+	stubs = stop_in(common.base, &common_ranges[1], handler);
+	cr_assert(detours > 50 && stubs > 40, "only %u and %u instructions were seen", detours, stubs);
+	for (int id = 1; id <= 2; id++) {
+		const struct func_record *r = &records[0][id];
+
+		cr_assert_eq(r->calls, r->returned + r->unwound, "%d: %lu calls, %lu returned, %lu unwound", id, r->calls,
+			r->returned, r->unwound);
+		cr_assert(leaves ? r->unwound > 10 : !r->unwound, "%d: %lu unwound", id, r->unwound);
+	}
+}
+
+Test(emit, rows_are_true_at_every_instruction_of_a_tail_call)
+{
+	tail_calls_stopped(MODE_COUNT, ask, false);
+}
+
+Test(emit, rows_are_true_at_every_instruction_of_a_tail_call_with_times)
+{
+	tail_calls_stopped(MODE_PROFILE, ask, false);
+}
+
+Test(emit, a_signal_at_each_instruction_of_a_tail_call)
+{
+	tail_calls_stopped(MODE_COUNT, disturb, false);
+}
+
+Test(emit, a_signal_at_each_instruction_of_a_tail_call_with_times)
+{
+	tail_calls_stopped(MODE_PROFILE, disturb, false);
+}
+
+Test(emit, a_longjmp_from_each_instruction_of_a_tail_call)
+{
+	tail_calls_stopped(MODE_COUNT, disturb, true);
+}
+
+Test(emit, a_longjmp_from_each_instruction_of_a_tail_call_with_times)
+{
+	tail_calls_stopped(MODE_PROFILE, disturb, true);
 }
 
 /* ---- handlers ---- */
@@ -717,6 +1034,8 @@ static void hooked_rows(enum detour_mode mode, bool returning, bool entry_only, 
 			cr_assert_eq(records[0][i].calls - was.calls, ROUNDS);
 			cr_assert_eq(records[0][i].returned - was.returned, entry_only ? 0 : ROUNDS);
 		}
+	if (returning)
+		cr_assert_eq(slow_exits, 0, "no return is slow: %u", slow_exits);
 }
 
 Test(emit, handlers_change_nothing)
