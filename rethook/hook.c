@@ -65,6 +65,16 @@ __attribute__((noinline)) static bool prepare_states(struct shadow_thread *t, bo
 	return true;
 }
 
+bool hook_prepare_returns(unsigned handlers)
+{
+	bool large = handlers > SMALL_PLACES, ready = true;
+
+	for (struct shadow_thread *t = thread_first(); t; t = thread_next(t))
+		if (!thread_is_gone(t))
+			ready = prepare_states(t, large) && ready;
+	return ready;
+}
+
 void hook_seal(void)
 {
 	for (struct shadow_thread *t = used ? thread_first() : NULL; t; t = thread_next(t))
@@ -357,9 +367,22 @@ static void publish_plain(struct hook_plain *plain, const struct hook *h)
 	__atomic_store_n(&plain->serial, h->serial, __ATOMIC_RELEASE);
 }
 
+static uint64_t versions;
+
+/* From here to end_change() nobody who looks trusts what is read. */
+static void begin_change(struct hook_point *point)
+{
+	__atomic_store_n(&point->plain.serial, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&point->version, 0, __ATOMIC_SEQ_CST);
+}
+
+static void end_change(struct hook_point *point)
+{
+	__atomic_store_n(&point->version, ++versions, __ATOMIC_RELEASE);
+}
+
 struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 {
-	static uint64_t versions;
 	struct hook_list *former;
 
 	if (!used) {
@@ -370,13 +393,36 @@ struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list)
 	}
 	if (list)
 		describe_list(list, point->list);
-	__atomic_store_n(&point->plain.serial, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&point->version, 0, __ATOMIC_SEQ_CST);
+	begin_change(point);
 	former = __atomic_exchange_n(&point->list, list, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&point->version, ++versions, __ATOMIC_RELEASE);
+	end_change(point);
 	if (list && is_plain(list))
 		publish_plain(&point->plain, &list->hooks[0]);
 	return former;
+}
+
+static void no_handler(struct ftr_call *call, void *data)
+{
+	(void)call;
+	(void)data;
+}
+
+/* What else is in the list stays as it is: calls in progress refer to it. */
+void hook_silence(struct hook_point *point, uint64_t serial)
+{
+	begin_change(point);
+	for (uint32_t i = 0; point->list && i < point->list->count; i++) {
+		struct hook *h = &point->list->hooks[i];
+
+		if (h->serial != serial)
+			continue;
+		h->silent = true;
+		if (h->entry)
+			__atomic_store_n(&h->entry, no_handler, __ATOMIC_SEQ_CST);
+		if (h->ret)
+			__atomic_store_n(&h->ret, no_handler, __ATOMIC_SEQ_CST);
+	}
+	end_change(point);
 }
 
 bool hook_synchronize(void)

@@ -23,13 +23,14 @@
 #include "../include/ftr/ftr.h"
 #include "shadow.h"
 
-/* Never changed while it is in a list. */
+/* Never changed while it is in a list, but by hook_silence(). */
 struct hook {
 	uint64_t serial; /* never used again; rises in attach order; not 0 */
 	ftr_handler *entry, *ret; /* NULL: none */
 	void *data;
 	int thread;   /* 0: all */
 	bool vectors; /* its handlers may change vector registers */
+	bool silent;  /* hook_silence() has taken its handlers: leave it out of new lists */
 	uint8_t place; /* hook_publish()'s: of its word, when it has a return handler */
 };
 
@@ -55,11 +56,19 @@ struct hook_point {
 	struct ftr_function function;
 };
 
+/* Make room for the states of all threads there are, for lists of so many return handlers. False: there
+ * is no memory, and return handlers would not be called in some thread. */
+bool hook_prepare_returns(unsigned handlers);
+
 /*
  * Make @list the list of @point; NULL: none. Returns the former one, which may be freed once
  * hook_synchronize() has returned true; its memory must stay readable for ever. One writer at a time.
  */
 struct hook_list *hook_publish(struct hook_point *point, struct hook_list *list);
+
+/* Where there is no memory for a list without it: the handlers of hook @serial are not called any more,
+ * as if a list without it had been published. */
+void hook_silence(struct hook_point *point, uint64_t serial);
 
 /*
  * Wait until no thread reads a list that was replaced before. May be called from a handler. False:

@@ -482,6 +482,11 @@ static struct hook hook_of(const struct ftr_probe *p)
 				|| (p->spec.ret && hook_uses_vectors(p->spec.ret))) };
 }
 
+static bool is_kept(const struct hook *h, uint64_t serial)
+{
+	return h->serial != serial && !h->silent;
+}
+
 /* @old without the hook of @serial, and with @added at its end. *@made is false without memory. */
 static struct hook_list *new_list(const struct hook_list *old, uint64_t serial,
 	const struct hook *added, bool *made)
@@ -490,7 +495,7 @@ static struct hook_list *new_list(const struct hook_list *old, uint64_t serial,
 	struct hook_list *list;
 
 	for (uint32_t i = 0; old && i < old->count; i++)
-		count += old->hooks[i].serial != serial;
+		count += is_kept(&old->hooks[i], serial);
 	*made = true;
 	if (!count)
 		return NULL;
@@ -499,7 +504,7 @@ static struct hook_list *new_list(const struct hook_list *old, uint64_t serial,
 	if (!list)
 		return NULL;
 	for (uint32_t i = 0; old && i < old->count; i++)
-		if (old->hooks[i].serial != serial)
+		if (is_kept(&old->hooks[i], serial))
 			list->hooks[n++] = old->hooks[i];
 	if (added)
 		list->hooks[n++] = *added;
@@ -529,6 +534,12 @@ static bool publish(const struct ftr_probe *p, const struct hook *added)
 		free_list(lists[i]);
 	pool_free(lists, size);
 	return made;
+}
+
+static void silence(const struct ftr_probe *p)
+{
+	for (size_t i = 0; i < p->ntargets; i++)
+		hook_silence(&p->targets[i]->point, p->serial);
 }
 
 /* ---- numbers ---- */
@@ -784,6 +795,16 @@ static int fail_targets(const struct ftr_probe *p, int err, const char *why)
 		p->ntargets > 1 ? " and others" : "", why);
 }
 
+static bool has_room_for_returns(const struct ftr_probe *p)
+{
+	unsigned most = 0;
+
+	for (size_t i = 0; i < p->ntargets; i++)
+		if (p->targets[i]->nreturns > most)
+			most = p->targets[i]->nreturns;
+	return !p->spec.ret || hook_prepare_returns(most);
+}
+
 /* The functions and their detours. */
 static int prepare(struct ftr_probe *p, const struct ftr_probe_spec *spec)
 {
@@ -799,6 +820,10 @@ static int prepare(struct ftr_probe *p, const struct ftr_probe_spec *spec)
 		return err;
 	enlist(p, 1);
 	err = target_make(p->targets, p->ntargets, &why);
+	if (!err && !has_room_for_returns(p)) {
+		why = "no memory for the return handlers of all threads";
+		err = -ENOMEM;
+	}
 	if (!err)
 		return 0;
 	enlist(p, -1);
@@ -948,6 +973,7 @@ static void clean_up(struct quiet *q)
 struct detachment {
 	struct quiet *q;
 	struct ftr_probe *probe;
+	bool knows_modules; /* else code of one may be gone, and is not touched */
 	const char *why;
 	int err;
 };
@@ -957,10 +983,8 @@ static int detach(struct detachment *d)
 {
 	struct ftr_probe *p = d->probe;
 
-	if (has_handlers(p) && !publish(p, NULL)) {
-		d->err = -ENOMEM;
-		d->why = "no memory";
-	}
+	if (has_handlers(p) && !publish(p, NULL))
+		silence(p);
 	if (d->q->sealed)
 		return probe_fail(-EPERM, "system calls may be forbidden (seccomp)");
 	p->stays = !hook_synchronize();
@@ -968,7 +992,8 @@ static int detach(struct detachment *d)
 		d->err = target_lead(p->targets, p->ntargets, d->q->frame, true, &d->why);
 	if (d->err)
 		probe_fail(d->err, "%s: %s", p->targets[0]->point.function.name, d->why);
-	clean_up(d->q);
+	if (d->knows_modules)
+		clean_up(d->q);
 	return d->err;
 }
 
@@ -976,15 +1001,17 @@ static int detach(struct detachment *d)
 static void detach_locked(void *arg)
 {
 	struct detachment *d = arg;
+	int err = d->q->sealed ? 0 : catalog_refresh();
 
-	if (!d->q->sealed)
-		catalog_refresh();
+	d->knows_modules = !err;
 	if (!unlink_probe(d->probe)) {
 		d->probe = NULL;
 		return;
 	}
 	enlist(d->probe, -1);
-	if (!d->q->sealed)
+	d->err = err;
+	d->why = "the loaded modules cannot be read";
+	if (!err && !d->q->sealed)
 		d->err = target_make(d->probe->targets, d->probe->ntargets, &d->why);
 	d->err = detach(d);
 }

@@ -64,6 +64,10 @@ struct ftr_call;
  * caller could, traced functions included, and attach and detach, their own probe too. A handler
  * does not see the calls that it causes itself: while it runs, its probe is blind in this thread;
  * other probes are not. It must return: leaving it by longjmp or an exception is not allowed.
+ *
+ * What return handlers need to know of their calls takes address space of each thread, 64 MiB or more, of
+ * which no more is used than the stack is deep. ftr_attach() is -ENOMEM where a thread has no room for it
+ * (RLIMIT_AS); threads that begin later without room call entry handlers alone.
  */
 typedef void ftr_handler(struct ftr_call *call, void *data);
 
@@ -136,8 +140,8 @@ static inline int ftr_attach(const struct ftr_probe_spec *spec, struct ftr_probe
  *
  * Called from a handler it does not wait for the probe's handlers in other threads.
  * 0; -EINVAL: no such probe; -EPERM: system calls are forbidden by now, or no file can be opened, the
- * probe is silent but the code stays patched; -EBUSY, -ENOMEM (as ftr_attach()): the same until a
- * probe of the function is next attached or detached.
+ * probe is silent but the code stays patched; -EBUSY, -ENOMEM, -EMFILE, -ENFILE, -EIO (as ftr_attach()):
+ * the same until a probe of the function is next attached or detached.
  */
 FTR_API int ftr_detach(struct ftr_probe *probe);
 
