@@ -13,6 +13,7 @@
 #include <errno.h>
 
 #define BEHIND_MAX 12 /* instructions looked at behind a call */
+#define ROUNDS	   32 /* longer rows of jumps than this are no compiler's */
 
 const uint8_t *ppc_code_at(const struct isa_module *module, uint64_t addr, size_t size)
 {
@@ -43,10 +44,9 @@ const uint8_t *ppc_func_code(
 	return NULL;
 }
 
-/* The function that is entered at @addr; module->nfuncs: none. */
-static size_t entered_at(const struct isa_module *module, uint64_t addr)
+/* The last function that starts at or before @addr; module->nfuncs: none. */
+static size_t func_at(const struct isa_module *module, uint64_t addr)
 {
-	const struct ppc_scan *scan = module->scan;
 	size_t low = 0, high = module->nfuncs;
 
 	while (low < high) {
@@ -57,9 +57,16 @@ static size_t entered_at(const struct isa_module *module, uint64_t addr)
 		else
 			high = middle;
 	}
-	if (low && module->funcs[low - 1].start + scan->funcs[low - 1].offset == addr)
-		return low - 1;
-	return low && module->funcs[low - 1].start == addr ? low - 1 : module->nfuncs;
+	return low ? low - 1 : module->nfuncs;
+}
+
+/* Is the function entered at @addr? */
+static bool is_entry(const struct isa_module *module, size_t index, uint64_t addr)
+{
+	const struct ppc_scan *scan = module->scan;
+	uint64_t at = addr - module->funcs[index].start;
+
+	return at == 0 || at == scan->funcs[index].offset;
 }
 
 /* One function's code, being walked. */
@@ -84,10 +91,11 @@ static uint64_t relied_on(const struct walk *walk, size_t at)
 		relied |= insn.reads & left;
 		left &= ~insn.writes;
 		if (insn.kind == PPC_B && insn.link) {
-			size_t callee = entered_at(walk->module,
-				ppc_insn_target(&insn, walk->module->funcs[walk->index].start + at));
+			uint64_t to = ppc_insn_target(
+				&insn, walk->module->funcs[walk->index].start + at);
+			size_t callee = func_at(walk->module, to);
 
-			if (callee < walk->module->nfuncs)
+			if (callee < walk->module->nfuncs && is_entry(walk->module, callee, to))
 				relied |= scan->funcs[callee].in & left;
 		}
 		if (insn.link || ppc_insn_ends(&insn))
@@ -98,13 +106,11 @@ static uint64_t relied_on(const struct walk *walk, size_t at)
 
 /*
  * pld r12,slot(0),1; mtctr r12; bctr: a jump to whatever the loader finds for a slot, as code that
- * does not use r2 makes it, or the linker's stub for it. Why no return point may be handed to the
- * slot's function, or 0.
+ * does not use r2 makes it, or the linker's stub for it. The slot's address, or 0.
  */
-static uint8_t slot_keeps(const struct isa_module *module, uint64_t addr)
+static uint64_t slot_of(const struct isa_module *module, uint64_t addr)
 {
 	const uint8_t *code = ppc_code_at(module, addr, 16);
-	size_t low = 0, high = module->nslots;
 	struct ppc_insn insn;
 	uint32_t behind[2];
 
@@ -114,7 +120,14 @@ static uint8_t slot_keeps(const struct isa_module *module, uint64_t addr)
 	memcpy(behind, code + 8, sizeof(behind));
 	if (behind[0] != ppc_mtspr(SPR_CTR, R12) || behind[1] != PPC_BCTR)
 		return 0;
-	addr = ppc_insn_target(&insn, addr);
+	return ppc_insn_target(&insn, addr);
+}
+
+/* Why no return point may be handed to the function of the slot at @addr, or 0. */
+static uint8_t slot_keeps(const struct isa_module *module, uint64_t addr)
+{
+	size_t low = 0, high = module->nslots;
+
 	while (low < high) {
 		size_t middle = (low + high) / 2;
 
@@ -134,45 +147,93 @@ static void keep(const struct walk *walk, uint8_t keeps)
 		((struct ppc_scan *)walk->module->scan)->funcs[walk->index].keeps = keeps;
 }
 
-static void scan_branch(const struct walk *walk, const struct ppc_insn *insn, size_t at)
+static int add_link(const struct isa_module *module, size_t from, size_t to)
 {
-	const struct isa_func *self = &walk->module->funcs[walk->index];
-	struct ppc_scan *scan = walk->module->scan;
-	size_t to = entered_at(walk->module, ppc_insn_target(insn, self->start + at));
-	struct ppc_func *target = to < walk->module->nfuncs ? &scan->funcs[to] : NULL;
+	struct ppc_link *link = arena_alloc(module->arena, sizeof(*link));
+	struct ppc_scan *scan = module->scan;
 
-	if (!target) {
-		if (!insn->link)
-			keep(walk, slot_keeps(walk->module,
-					   ppc_insn_target(insn, self->start + at)));
-		return;
-	}
-	if (insn->link) {
-		if (relied_on(walk, at + insn->len))
-			target->facts |= FACT_OWN_RULES;
-	} else if (to == walk->index) {
-		target->facts |= FACT_LOOPS;
-	} else {
-		keep(walk, walk->module->funcs[to].keeps);
-	}
+	if (!link)
+		return -ENOMEM;
+	*link = (struct ppc_link){ scan->links, (uint32_t)from, (uint32_t)to };
+	scan->links = link;
+	return 0;
 }
 
-static void scan_function(const struct isa_module *module, size_t index)
+static int scan_branch(const struct walk *walk, const struct ppc_insn *insn, size_t at)
+{
+	const struct isa_module *module = walk->module;
+	uint64_t addr = ppc_insn_target(insn, module->funcs[walk->index].start + at);
+	uint64_t slot = insn->link ? 0 : slot_of(module, addr);
+	struct ppc_scan *scan = module->scan;
+	size_t to = func_at(module, addr);
+
+	if (slot) { /* stubs may be one function for all slots: they have unwind tables */
+		keep(walk, slot_keeps(module, slot));
+		return 0;
+	}
+	if (to == module->nfuncs || addr >= module->funcs[to].end)
+		return 0;
+	if (insn->link) {
+		if (is_entry(module, to, addr) && relied_on(walk, at + insn->len))
+			scan->funcs[to].facts |= FACT_OWN_RULES;
+		return 0;
+	}
+	if (to != walk->index)
+		return add_link(module, walk->index, to);
+	if (is_entry(module, to, addr))
+		scan->funcs[to].facts |= FACT_LOOPS;
+	return 0;
+}
+
+/* Does the function run into the next one? What ends with a call does not expect it to return. */
+static bool runs_on(const struct walk *walk, const struct ppc_insn *last)
+{
+	const struct isa_func *func = &walk->module->funcs[walk->index];
+
+	return walk->index + 1 < walk->module->nfuncs && func[1].start == func->end
+		&& last->word != PPC_NOP && !last->link && !ppc_insn_ends(last);
+}
+
+static int scan_function(const struct isa_module *module, size_t index)
 {
 	struct walk walk = { .module = module, .index = index };
 	struct ppc_scan *scan = module->scan;
-	struct ppc_insn insn;
+	struct ppc_insn insn = { 0 };
+	bool described = false; /* what compilers put behind the code begins with a zero word */
+	int err = 0;
 
 	walk.code = ppc_func_code(module, &module->funcs[index], &walk.size);
-	for (size_t at = 0; at < walk.size; at += insn.len) {
+	for (size_t at = 0; at < walk.size && !err; at += insn.len) {
 		if (!ppc_insn_read(walk.code + at, walk.size - at, &insn))
 			break;
+		described |= !insn.word;
 		if (insn.kind == PPC_B || insn.kind == PPC_BC)
-			scan_branch(&walk, &insn, at);
+			err = scan_branch(&walk, &insn, at);
 		else if (insn.kind == PPC_PCREL)
-			keep(&walk, slot_keeps(module, module->funcs[index].start + at));
+			keep(&walk, slot_keeps(module, slot_of(module, module->funcs[index].start + at)));
 		else if (insn.kind == PPC_BCCTR && insn.link && !scan->indirect_own_rules)
 			scan->indirect_own_rules = relied_on(&walk, at + insn.len) != 0;
+	}
+	return !err && !described && runs_on(&walk, &insn) ? add_link(module, index, index + 1) : err;
+}
+
+/* Whoever goes on in a function that keeps its caller's return address does so too. */
+static void settle_keeps(const struct isa_module *module)
+{
+	const struct ppc_scan *scan = module->scan;
+	bool news = true;
+
+	for (size_t i = 0; i < module->nfuncs; i++)
+		if (scan->funcs[i].facts & FACT_READS_RETURN && !scan->funcs[i].keeps)
+			scan->funcs[i].keeps = REASON_READS_RETURN;
+	for (int round = 0; news && round < ROUNDS; round++) {
+		news = false;
+		for (const struct ppc_link *link = scan->links; link; link = link->next) {
+			if (!scan->funcs[link->to].keeps || scan->funcs[link->from].keeps)
+				continue;
+			scan->funcs[link->from].keeps = scan->funcs[link->to].keeps;
+			news = true;
+		}
 	}
 }
 
@@ -188,7 +249,12 @@ int ppc_scan(struct isa_module *module)
 		return -ENOMEM;
 	for (size_t i = 0; i < module->nfuncs; i++)
 		ppc_site_probe(module, i, &scan->funcs[i]);
-	for (size_t i = 0; i < module->nfuncs; i++)
-		scan_function(module, i);
+	for (size_t i = 0; i < module->nfuncs; i++) {
+		int err = scan_function(module, i);
+
+		if (err)
+			return err;
+	}
+	settle_keeps(module);
 	return 0;
 }

@@ -27,8 +27,15 @@ struct ppc_func {
 	uint8_t keeps;	/* enum site_reason: why its return address must be its caller's; 0 */
 };
 
+/* funcs[from] may go on in funcs[to] with its own caller's return address. */
+struct ppc_link {
+	struct ppc_link *next;
+	uint32_t from, to;
+};
+
 struct ppc_scan {
 	struct ppc_func *funcs; /* one per isa_module.funcs */
+	struct ppc_link *links;
 	struct ppc_pad *pads; /* island.c's, by address; made when first needed */
 	size_t npads;
 	bool indirect_own_rules; /* who calls through a pointer relies on such registers */

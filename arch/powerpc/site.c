@@ -293,8 +293,8 @@ void ppc_site(const struct isa_module *module, size_t index, struct isa_site *si
 	if (func->facts & FACT_LOOPS) {
 		site->choice = SITE_REFUSED;
 		site->reason = REASON_LOOP_TO_ENTRY;
-	} else if (func->keeps || func->facts & FACT_READS_RETURN) {
+	} else if (func->keeps) {
 		site->entry_only = true;
-		site->reason = func->keeps ? func->keeps : REASON_READS_RETURN;
+		site->reason = func->keeps;
 	}
 }

@@ -103,6 +103,27 @@ static const struct row {
 	{ "jumps to one that asks", { 0x48000008, 0, 0x4e800020 },
 		{ { 0, 1 }, { 2, 3, 0, false, REASON_RETURNS_TWICE } }, 0, SITE_ONE,
 		REASON_RETURNS_TWICE, 0, 4, true },
+	/* b .+8; 0; mflr r3; blr */
+	{ "jumps to one that reads it", { 0x48000008, 0, 0x7c6802a6, 0x4e800020 },
+		{ { 0, 1 }, { 2, 4 } }, 0, SITE_ONE, REASON_READS_RETURN, 0, 4, true },
+	/* b .+4; b .+4; blr */
+	{ "jumps to one that jumps to one that asks", { 0x48000004, 0x48000004, 0x4e800020 },
+		{ { 0, 1 }, { 1, 2 }, { 2, 3, 0, false, REASON_RETURNS_TWICE } }, 0, SITE_ONE,
+		REASON_RETURNS_TWICE, 0, 4, true },
+	/* cmpdi r3,0; beq .+12; blr; nop; blr */
+	{ "jumps into one that asks", { 0x2c230000, 0x4182000c, 0x4e800020, 0x60000000, 0x4e800020 },
+		{ { 0, 3 }, { 3, 5, 0, false, REASON_RETURNS_TWICE } }, 0, SITE_ONE,
+		REASON_RETURNS_TWICE, 0, 4, true },
+	/* addi r3,r3,1; blr */
+	{ "runs into one that asks", { 0x38630001, 0x4e800020 },
+		{ { 0, 1 }, { 1, 2, 0, false, REASON_RETURNS_TWICE } }, 0, SITE_ONE,
+		REASON_RETURNS_TWICE, 0, 4, true },
+	/* blr; what compilers put behind it; blr */
+	{ "has a description behind it", { 0x4e800020, 0, 0x01000000, 0x80, 0x4e800020 },
+		{ { 0, 4 }, { 4, 5, 0, false, REASON_RETURNS_TWICE } }, 0, SITE_ONE, REASON_NONE, 0, 4 },
+	/* bl .+8; blr; blr */
+	{ "calls one that asks", { 0x48000009, 0x4e800020, 0x4e800020 },
+		{ { 0, 2 }, { 2, 3, 0, false, REASON_RETURNS_TWICE } }, 0, SITE_ONE, REASON_NONE, 0, 4 },
 
 	/* mr r3,r0; blr */
 	{ "an argument in r0", { 0x7c030378, 0x4e800020 }, { { 0, 2 } }, 0, SITE_ONE, REASON_NONE, 0, 4,
@@ -176,7 +197,7 @@ Test(powerpc_site, finds_the_first_instruction_at_the_local_entry)
 /* The loader fills a word at TEXT + 0x1000 with the address of one that returns twice. */
 static const struct {
 	const char *name;
-	uint32_t code[8];
+	uint32_t code[12];
 	bool keeps;
 } jumps[] = {
 	/* pld r12,0x1000(0),1; mtctr r12; bctr */
@@ -184,6 +205,9 @@ static const struct {
 	{ "by another slot", { 0x04100000, 0xe5801008, 0x7d8903a6, 0x4e800420 }, false },
 	/* b .+16; the same */
 	{ "by a stub", { 0x48000010, 0, 0, 0, 0x04100000, 0xe5800ff0, 0x7d8903a6, 0x4e800420 }, true },
+	/* b .+32; two stubs, the second one for another slot */
+	{ "by one of several stubs", { 0x48000020, 0, 0, 0, 0x04100000, 0xe5800ff0, 0x7d8903a6, 0x4e800420,
+					      0x04100000, 0xe5800ff0, 0x7d8903a6, 0x4e800420 }, false },
 	/* bl .+16: a call is none of its caller's concern */
 	{ "a call", { 0x48000011, 0x4e800020, 0, 0, 0x04100000, 0xe5800ff0, 0x7d8903a6, 0x4e800420 },
 		false },
@@ -196,7 +220,7 @@ Test(powerpc_site, follows_jumps_by_slots)
 	static const struct isa_slot slot = { TEXT + 0x1000, REASON_RETURNS_TWICE };
 
 	for (size_t i = 0; i < sizeof(jumps) / sizeof(*jumps); i++) {
-		struct row row = { .name = jumps[i].name, .funcs = { { 0, 4 } } };
+		struct row row = { .name = jumps[i].name, .funcs = { { 0, 4 }, { 4, 12, 0, true } } };
 		struct arena arena = { 0 };
 		struct isa_module module;
 		struct isa_site site;
