@@ -72,15 +72,26 @@ static bool is_reserved(const struct mapping *m)
 	return false;
 }
 
-/* Cut what is reserved off a mapping's ends: the kernel merges neighbours. */
-static void cut(struct mapping *m)
+/* Cut one reserved area off an end of a mapping. False: there is none. */
+static bool cut_one(struct mapping *m)
 {
-	for (size_t i = 0; !m->prot && i < nreserved; i++) {
+	for (size_t i = 0; i < nreserved; i++) {
 		if (reserved[i].lo <= m->lo && reserved[i].hi > m->lo && reserved[i].hi < m->hi)
 			m->lo = reserved[i].hi;
-		if (reserved[i].hi >= m->hi && reserved[i].lo < m->hi && reserved[i].lo > m->lo)
+		else if (reserved[i].hi >= m->hi && reserved[i].lo < m->hi && reserved[i].lo > m->lo)
 			m->hi = reserved[i].lo;
+		else
+			continue;
+		return true;
 	}
+	return false;
+}
+
+/* The kernel merges neighbours, and reserved areas are in no order. */
+static void cut(struct mapping *m)
+{
+	while (!m->prot && cut_one(m))
+		;
 }
 
 void reserve_hide(struct maps *maps)

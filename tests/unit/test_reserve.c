@@ -31,7 +31,7 @@ static uint64_t size_of_maps(uint64_t lo, uint64_t hi, bool hide)
 	return size;
 }
 
-static void begin(void)
+static void begin(int times)
 {
 	uint8_t *room = mmap(NULL, MIB(132), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 		-1, 0);
@@ -47,12 +47,13 @@ static void begin(void)
 	munmap(room + MIB(68), MIB(64));
 	place.text_lo = text;
 	place.text_hi = text + TEXT;
-	reserve_near(&place, &arena);
+	for (int i = 0; i < times; i++)
+		reserve_near(&place, &arena);
 }
 
 Test(reserve, keeps_memory_on_both_sides)
 {
-	begin();
+	begin(1);
 	cr_expect_geq(size_of_maps(text - MIB(32), text, false), MIB(16));
 	cr_expect_geq(size_of_maps(text + TEXT, text + TEXT + MIB(32), false), MIB(16));
 	cr_expect_eq(size_of_maps(text - MIB(32), text + TEXT + MIB(32), true), TEXT);
@@ -64,7 +65,7 @@ Test(reserve, gives_back_what_is_asked_for)
 {
 	uint64_t all, around, hole = 0;
 
-	begin();
+	begin(1);
 	all = size_of_maps(text - MIB(32), text, false);
 	for (uint64_t at = text - MIB(31); !hole && at < text; at += MIB(1))
 		if (size_of_maps(at - MIB(1), at + MIB(2), false) == MIB(3))
@@ -80,4 +81,20 @@ Test(reserve, gives_back_what_is_asked_for)
 	cr_expect_eq(size_of_maps(text - MIB(32), text, true), MIB(1));
 	reserve_end();
 	cr_expect_eq(size_of_maps(text - MIB(32), text, false), MIB(1));
+}
+
+/* The kernel shows neighbours as one mapping, in whatever order pieces were taken out of them. */
+Test(reserve, hides_areas_that_have_become_one)
+{
+	static const uint8_t holes[] = { 17, 3, 28, 9, 22, 1, 13 };
+
+	begin(4);
+	cr_assert_eq(size_of_maps(text - MIB(32), text, true), 0);
+	for (size_t i = 0; i < sizeof(holes); i++) {
+		uint64_t hole = text - MIB(holes[i]);
+
+		reserve_open(hole, hole + MIB(1) / 4);
+		cr_expect_eq(size_of_maps(text - MIB(32), text, true), 0, "hole %u", holes[i]);
+	}
+	reserve_end();
 }
