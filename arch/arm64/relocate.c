@@ -158,7 +158,10 @@ static int put_insn(struct piece *p, uint32_t insn, uint64_t from, bool free16)
 		return put_indirect(p, kind, insn, from + 4, free16);
 	case INSN_ADR:
 	case INSN_ADRP:
-		put_address(p, rd, target);
+		if (rd == INSN_SP) /* xzr; where an address is added to it is sp */
+			put(p, INSN_NOP);
+		else
+			put_address(p, rd, target);
 		return 0;
 	case INSN_LDR:
 	case INSN_LDR_SIMD:

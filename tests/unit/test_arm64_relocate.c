@@ -90,6 +90,10 @@ static const struct row rows[] = {
 		0, false, {
 			0xf0ff0085, /* adrp x5, 0x423000 */
 		} },
+	{ "adr xzr", NEAR, true, { 0x7000081f }, /* adr xzr, 0x410103 */
+		0, false, {
+			0xd503201f, /* nop */
+		} },
 	{ "adr from far", ELSEWHERE, true, { 0x70000805 }, /* adr x5, 0x410103 */
 		0, false, {
 			0xd2802065, /* mov x5, #0x103 */
