@@ -280,7 +280,7 @@ static bool a64_register(const char **s, uint8_t *reg)
 	return false;
 }
 
-/* "[x0]", "[x0, 16]", "[x0, #16]", "[x0, x1]", "[x0, x1, lsl 3]" */
+/* "[x0]", "[x0, 16]", "[x0, #16]", "[x0, x1]", "[x0, x1, lsl 3]", "[x0, #:lo12:sym]" */
 static bool a64_address(const char **s, struct stap_arg *arg)
 {
 	int64_t shift;
@@ -290,7 +290,11 @@ static bool a64_address(const char **s, struct stap_arg *arg)
 	if (take(s, ", ") || take(s, ",")) {
 		bool hash = take(s, "#");
 
-		if (!take_number(s, &arg->value)) {
+		arg->low = take(s, ":lo12:");
+		if (arg->low) {
+			if (!take_sum(s, arg))
+				return false;
+		} else if (!take_number(s, &arg->value)) {
 			if (hash || !a64_register(s, &arg->index))
 				return false;
 			if (take(s, ", lsl ") || take(s, ",lsl ") || take(s, ", lsl #")) {

@@ -46,6 +46,7 @@ struct stap_arg {
 	int64_t value;
 	const char *symbol; /* in the text, not terminated; NULL: none */
 	uint8_t symbol_len;
+	bool low; /* only the low 12 bits of value and symbol's address count: arm64, behind adrp */
 };
 
 /*

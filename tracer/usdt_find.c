@@ -85,6 +85,8 @@ static void describe_arguments(struct usdt_place *place, const struct plan *plan
 		if (arg->symbol && !address)
 			arg->kind = STAP_UNKNOWN;
 		arg->value += (int64_t)address;
+		if (arg->low)
+			arg->value &= 0xfff;
 		arg->symbol = NULL; /* the file's bytes go */
 	}
 }

@@ -266,6 +266,28 @@ static void errors(void)
 	CHECK_INT(ftr_usdt_detach(NULL), -EINVAL);
 }
 
+#if defined(__aarch64__)
+static void note_paged(struct ftr_usdt_hit *hit, void *data)
+{
+	int64_t *values = data;
+
+	CHECK_INT(ftr_usdt_argument(hit, 0, &values[0]), 0);
+	CHECK_INT(ftr_usdt_argument(hit, 1, &values[1]), 0);
+}
+
+static void variables_by_page(void)
+{
+	int64_t values[2] = { 0 };
+	struct ftr_usdt *u;
+
+	CHECK_INT(ftr_usdt_attach("ftrtest_page", NULL, NULL, note_paged, values, &u), 1);
+	CHECK_INT(by_page(), 1234);
+	CHECK_INT(values[0], 1234);
+	CHECK_INT(values[1], 5678);
+	CHECK_INT(ftr_usdt_detach(u), 0);
+}
+#endif
+
 /* ---- registers ---- */
 
 static void spoil(struct ftr_usdt_hit *hit, void *data)
@@ -494,6 +516,9 @@ int main(void)
 	a_handler_detaches_itself();
 	a_handler_does_not_see_itself();
 	errors();
+#if defined(__aarch64__)
+	variables_by_page();
+#endif
 	registers();
 	call_stacks();
 	attached_while_threads_run();

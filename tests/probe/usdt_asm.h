@@ -83,7 +83,14 @@ __asm__(".text\n.type spoil_registers, @function\nspoil_registers:\n"
 	".irp n,8,9,10,11,12,13,14,15\n\tmov v\\n\\().d[1], x0\n.endr\n"
 	"\tcmp x0, x0\n\tret\n.size spoil_registers, . - spoil_registers\n");
 
-/* The same for SVE: all vectors and predicates. */
+/* A variable by its page, as compilers name it where its address is fixed; returns it. */
+int by_page(void);
+__asm__(".data\n.balign 4096\n\t.space 0xabc\npaged:\t.4byte 1234, 5678\n"
+	".text\n.type by_page, @function\nby_page:\n\tadrp x9, paged\n990:\tnop\n"
+	"\tldr w0, [x9, #:lo12:paged]\n\tret\n.size by_page, . - by_page\n"
+	NOTE("ftrtest_page", "page", "-4@[x9, #:lo12:paged] 4@[x9, :lo12:paged+4]"));
+
+/* As keeps_all() for SVE: all vectors and predicates. */
 int keeps_sve(void);
 __asm__(".arch_extension sve\n.text\n.type keeps_sve, @function\nkeeps_sve:\n"
 	"\tstp d8, d9, [sp, #-64]!\n\tstp d10, d11, [sp, #16]\n\tstp d12, d13, [sp, #32]\n"

@@ -18,6 +18,7 @@ struct row {
 	int base, index, scale, shift;
 	int64_t value;
 	const char *symbol;
+	bool low;
 };
 
 static const struct row rows[] = {
@@ -58,6 +59,8 @@ static const struct row rows[] = {
 	{ EM_AARCH64, "4@[x1,x2]", 4, STAP_MEMORY, 1, 2, 1, 0, 0 },
 	{ EM_AARCH64, "8@[x1, x2, lsl 3]", 8, STAP_MEMORY, 1, 2, 8, 0, 0 },
 	{ EM_AARCH64, "-4@[sp, 12]", -4, STAP_MEMORY, 31, NONE, 1, 0, 12 },
+	{ EM_AARCH64, "8@[x0, #:lo12:s]", 8, STAP_MEMORY, 0, NONE, 1, 0, 0, "s", true },
+	{ EM_AARCH64, "8@[x0, :lo12:s+8]", 8, STAP_MEMORY, 0, NONE, 1, 0, 8, "s", true },
 	{ EM_AARCH64, "1@w2", 1, STAP_REGISTER, 2, NONE, 1, 0, 0 },
 	{ EM_AARCH64, "-8@100000", -8, STAP_CONSTANT, NONE, NONE, 1, 0, 100000 },
 	{ EM_AARCH64, "4f@s3", 4, STAP_REGISTER, FLOAT + 3, NONE, 1, 0, 0 },
@@ -89,7 +92,8 @@ static const struct row rows[] = {
 	{ EM_X86_64, "8@a+b(%rip)", 0, STAP_UNKNOWN },
 	{ EM_X86_64, "8@%rax%rax", 0, STAP_UNKNOWN },
 	{ EM_AARCH64, "8@x31", 0, STAP_UNKNOWN },
-	{ EM_AARCH64, "8@[x0, :lo12:s]", 0, STAP_UNKNOWN },
+	{ EM_AARCH64, "8@[x0, :lo12:]", 0, STAP_UNKNOWN },
+	{ EM_AARCH64, "8@[x0, #:lo12:s", 0, STAP_UNKNOWN },
 	{ EM_AARCH64, "8@[x0, x1, lsl 9]", 0, STAP_UNKNOWN },
 	{ EM_AARCH64, "8@[x0, 8", 0, STAP_UNKNOWN },
 	{ EM_AARCH64, "4f@s32", 0, STAP_UNKNOWN },
@@ -118,6 +122,7 @@ Test(stap, arguments)
 		cr_assert_eq(a->shift, r->shift, "%s", r->text);
 		cr_assert_eq(a->value, r->value, "%s: value %ld", r->text, (long)a->value);
 		cr_assert_eq(!a->symbol, !r->symbol, "%s", r->text);
+		cr_assert_eq(a->low, r->low, "%s", r->text);
 		cr_assert(!r->symbol || (a->symbol_len == strlen(r->symbol)
 			&& !memcmp(a->symbol, r->symbol, a->symbol_len)), "%s", r->text);
 	}
