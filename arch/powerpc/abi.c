@@ -31,7 +31,9 @@ static struct isa_place floating(struct types_walk *w, uint8_t n, bool single)
 {
 	struct isa_place place = in_area(w, n);
 
-	if (w->variadic || w->vector + n > FLOATS)
+	if (!w->variadic && w->vector + n > FLOATS)
+		w->vector = FLOATS; /* f13 is not for those behind half a long double */
+	if (w->variadic || w->vector == FLOATS)
 		return place;
 	place = (struct isa_place){ .kind = PLACE_VECTOR, .index = (uint8_t)(w->vector + 1),
 		.single = single };

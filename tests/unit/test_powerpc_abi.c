@@ -27,6 +27,8 @@ static const struct {
 	{ "Di", 1, PLACE_GENERAL, 2 },
 	{ "ddddddddddddd", 12, PLACE_VECTOR, 13 },
 	{ "dddddddddddddd", 13, PLACE_STACK, 0, 136 },
+	{ "ddddddddddddDd", 12, PLACE_STACK, 0, 128 },
+	{ "ddddddddddddDd", 13, PLACE_STACK, 0, 144 },
 	{ "v", 0, PLACE_VECTOR, V + 2 },
 	{ "ivi", 2, PLACE_GENERAL, 4 },
 	{ "vvvvvvvvvvvv", 11, PLACE_VECTOR, V + 13 },
