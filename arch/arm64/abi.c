@@ -100,7 +100,8 @@ static bool touches_vectors(uint32_t insn)
 		return true;
 	if ((group & 5) == 4)
 		return insn >> 26 & 1;
-	return (insn & 0xfff00000) == 0xd5100000 || (insn & 0xff00001f) == 0xd4000001;
+	return (insn & 0xfff00000) == 0xd5100000 || (insn & 0xff00001f) == 0xd4000001
+		|| (insn & 0xfffff0ff) == 0xd503407f; /* smstart, smstop */
 }
 
 /* Goes through all of it from the start to its last return, jumps included. */

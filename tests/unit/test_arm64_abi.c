@@ -91,6 +91,8 @@ static const struct {
 	{ "ldr d0, literal", { 0x5c000040, RET }, true },
 	{ "add z0", { 0x04a00000, RET }, true },
 	{ "msr fpcr", { 0xd51b4400, RET }, true },
+	{ "smstart sm; smstop sm", { 0xd503437f, 0xd503427f, RET }, true },
+	{ "msr dit", { 0xd503415f, RET } },
 	{ "svc", { 0xd4000001, RET }, true },
 	{ "bl", { 0x94000001, RET }, true },
 	{ "blr", { 0xd63f0000, RET }, true },
