@@ -131,6 +131,7 @@ struct isa_site {
 	bool flags_in;	/* condition flags at the entry are used, or returned */
 	bool scratch_in; /* registers that calls may change anyway are used, or their being kept
 			  * (arm64: x16, x17; powerpc: see scan.c) */
+	bool scratch_out; /* arm64: whoever calls it relies on x16 or x17 behind the call */
 	bool leaf;	/* calls nothing, and so is active once in a thread; reads no static chain */
 	uint8_t offset; /* of the patch from the function's start */
 	uint8_t len;	/* of the window: bytes displaced from start + offset on */

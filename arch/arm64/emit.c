@@ -552,7 +552,7 @@ static void body_rows(struct emitter *e, const struct isa_emit *in, const struct
  * which goes anywhere, where the function may be in a page that is guarded against br (with GCS,
  * ret does not, see HWCAP_GCS).
  */
-static int lead_back(struct emitter *e, uint64_t to, const uint8_t *code)
+static int lead_back(struct emitter *e, const struct isa_emit *in, uint64_t to, const uint8_t *code)
 {
 	bool guarded = a64_patch_offset(&(struct a64_code){ code, 1 });
 	uint32_t insn;
@@ -561,7 +561,7 @@ static int lead_back(struct emitter *e, uint64_t to, const uint8_t *code)
 		put(e, insn);
 		return 0;
 	}
-	if (e->keep16 || (guarded && e->env->features & A64_FEATURE_GCS))
+	if (in->site->scratch_in || (guarded && e->env->features & A64_FEATURE_GCS))
 		return -ERANGE;
 	load_number(e, X16, to);
 	put(e, (guarded ? 0xd65f0000u : BR) | X16 << 5);
@@ -577,8 +577,8 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, const uint8_t
 	bool rows = in->ncfi && sign != INSN_PACIBSP; /* rows cannot say which key it was */
 	enum insn_kind last = insn_kind(insn_read(window + in->site->len - 4));
 	struct a64_moved moved;
-	int err = a64_relocate(window, in->site->len / 4, from, e->at + here(e) + signs, !e->keep16,
-		e->p + signs, &moved);
+	int err = a64_relocate(window, in->site->len / 4, from, e->at + here(e) + signs,
+		!in->site->scratch_in, e->p + signs, &moved);
 
 	if (err)
 		return err;
@@ -590,7 +590,7 @@ static int emit_body(struct emitter *e, const struct isa_emit *in, const uint8_t
 		put(e, sign);
 	e->p += moved.size;
 	if (!moved.ends)
-		err = lead_back(e, from + in->site->len, code);
+		err = lead_back(e, in, from + in->site->len, code);
 	if (rows) {
 		range_end(e);
 		detour->nranges++;
@@ -724,7 +724,7 @@ int a64_emit(const struct isa_emit *in, uint8_t *out, struct isa_detour *detour)
 {
 	struct emitter e = { .start = out, .p = out, .at = in->at, .env = in->env,
 		.times = in->env->mode != MODE_COUNT && !in->site->entry_only,
-		.keep16 = in->site->scratch_in };
+		.keep16 = in->site->scratch_in || in->site->scratch_out };
 	uint64_t behind = in->func->start + in->site->offset + in->site->len + (uint64_t)in->bias;
 	struct detour_info info = { .id = in->id, .watch = in->watch, .point = in->point };
 	const uint8_t *code = code_of(in);

@@ -14,6 +14,8 @@
 
 #define PLT_WALK 4 /* instructions of an entry of the procedure linkage table */
 #define ROUNDS	 32 /* longer rows of tail calls than this are no compiler's */
+#define BEHIND_MAX 12 /* instructions looked at behind a call */
+#define SCRATCH	 (1u << 16 | 1u << 17)
 
 struct scanner {
 	const struct isa_module *module;
@@ -192,6 +194,56 @@ static void follow_address(struct scanner *s, enum insn_kind kind, uint32_t insn
 		set_keeps(s, slot_reason(s->module, base));
 }
 
+/* Does a field for a register name x16 or x17? Hardly ever, and then it is worth a closer look. */
+static bool names_scratch(uint32_t insn)
+{
+	return (insn & 0x1e) == 0x10 || (insn & 0x1e << 5) == 0x10 << 5
+		|| (insn & 0x1e << 10) == 0x10 << 10 || (insn & 0x1e << 16) == 0x10 << 16;
+}
+
+/*
+ * Does what is behind a call, at code[i], read x16 or x17 before it writes them? No compiler's code does: between
+ * functions written by hand they may be results.
+ */
+static bool relies_on_scratch(const struct scanner *s, const struct a64_code *code, size_t i)
+{
+	const struct isa_module *module = s->module;
+	uint64_t start = module->funcs[s->index].start;
+	uint32_t left = SCRATCH;
+
+	for (size_t end = i + BEHIND_MAX; i < code->n && i < end && left; i++) {
+		uint32_t insn = insn_read(code->bytes + 4 * i);
+		enum insn_kind kind = insn_kind(insn);
+
+		if (kind == INSN_BL) {
+			uint64_t to = insn_target(kind, insn, start + 4 * i);
+			size_t callee = func_at(module, to);
+
+			return callee < module->nfuncs && module->funcs[callee].start == to
+				&& s->scan->funcs[callee].facts & FACT_SCRATCH_IN;
+		}
+		if (names_scratch(insn)) {
+			struct insn_uses uses = insn_uses(insn);
+
+			if (uses.reads & left)
+				return true;
+			left &= ~uses.writes;
+		}
+		if (kind == INSN_BLR || insn_ends(kind, insn))
+			return false;
+	}
+	return false;
+}
+
+static void meet_call(struct scanner *s, const struct a64_code *code, size_t i, uint64_t target)
+{
+	size_t to = func_at(s->module, target);
+
+	if (to < s->module->nfuncs && target < s->module->funcs[to].end
+		&& relies_on_scratch(s, code, i + 1))
+		s->scan->funcs[to].facts |= FACT_SCRATCH_OUT;
+}
+
 /* Does the function run into the next one? What ends with a call does not expect it to return. */
 static bool runs_on(const struct isa_module *module, size_t index, const struct a64_code *code)
 {
@@ -216,6 +268,10 @@ static void scan_func(struct scanner *s, size_t index)
 		enum insn_kind kind = insn_kind(insn);
 		uint64_t at = func->start + 4 * i;
 
+		if (kind == INSN_BL && !s->filling)
+			meet_call(s, &code, i, insn_target(kind, insn, at));
+		else if (kind == INSN_BLR && !s->filling && !s->scan->indirect_out)
+			s->scan->indirect_out = relies_on_scratch(s, &code, i + 1);
 		if (insn_is_direct(kind))
 			meet_branch(s, kind, insn_target(kind, insn, at));
 		else
@@ -233,21 +289,28 @@ static void scan_all(struct scanner *s)
 		scan_func(s, i);
 }
 
-/* Whoever goes on in a function that keeps its caller's return address does so too. */
-static void settle_keeps(const struct a64_scan *scan)
+/* Whoever goes on in a function that keeps its caller's return address does so too; and who is gone on
+ * in returns to the same callers. */
+static bool settle_link(struct a64_func *from, struct a64_func *to)
+{
+	bool keeps = to->keeps && !from->keeps;
+	uint16_t out = from->facts & ~to->facts & FACT_SCRATCH_OUT;
+
+	if (keeps)
+		from->keeps = to->keeps;
+	to->facts |= out;
+	return keeps || out;
+}
+
+static void settle_links(const struct a64_scan *scan)
 {
 	bool news = true;
 
 	for (int round = 0; news && round < ROUNDS; round++) {
 		news = false;
-		for (size_t i = 0; i < scan->nlinks; i++) {
-			const struct a64_link *link = &scan->links[i];
-
-			if (!scan->funcs[link->to].keeps || scan->funcs[link->from].keeps)
-				continue;
-			scan->funcs[link->from].keeps = scan->funcs[link->to].keeps;
-			news = true;
-		}
+		for (size_t i = 0; i < scan->nlinks; i++)
+			news |= settle_link(&scan->funcs[scan->links[i].from],
+				&scan->funcs[scan->links[i].to]);
 	}
 }
 
@@ -286,6 +349,6 @@ int a64_scan(struct isa_module *module)
 	s.index = module->nfuncs;
 	for (size_t i = 0; i < module->npointers; i++)
 		meet_other(&s, module->pointers[i], INSN_OTHER);
-	settle_keeps(scan);
+	settle_links(scan);
 	return 0;
 }

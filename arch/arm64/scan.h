@@ -15,6 +15,7 @@ enum a64_fact {
 	FACT_REFERRED = 1 << 5,	    /* called directly, or its address is taken */
 	FACT_BRANCHED_TO = 1 << 6,  /* by a conditional branch of another function */
 	FACT_CALLS = 1 << 7,	    /* or makes system calls, or goes on elsewhere */
+	FACT_SCRATCH_OUT = 1 << 8,  /* x16 or x17 are read behind a call of it */
 };
 
 struct a64_func {
@@ -32,6 +33,7 @@ struct a64_scan {
 	struct a64_func *funcs; /* one per isa_module.funcs */
 	struct a64_link *links;
 	size_t nlinks;
+	bool indirect_out; /* x16 or x17 are read behind a call through a register */
 };
 
 /* The text that holds the instruction at @addr, or NULL. */

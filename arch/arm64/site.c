@@ -73,6 +73,7 @@ void a64_site(const struct isa_module *module, size_t index, struct isa_site *si
 	site->len = 4;
 	site->far_len = has_long_window(state, &code) ? 4 * A64_WINDOW_MAX : 0;
 	site->scratch_in = state->facts & FACT_SCRATCH_IN || func->anonymous;
+	site->scratch_out = state->facts & FACT_SCRATCH_OUT || scan->indirect_out;
 	site->leaf = !(state->facts & FACT_CALLS);
 	site->reason = state->keeps;
 	site->entry_only = state->keeps != REASON_NONE;

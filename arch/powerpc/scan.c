@@ -217,8 +217,20 @@ static int scan_function(const struct isa_module *module, size_t index)
 	return !err && !described && runs_on(&walk, &insn) ? add_link(module, index, index + 1) : err;
 }
 
-/* Whoever goes on in a function that keeps its caller's return address does so too. */
-static void settle_keeps(const struct isa_module *module)
+/* Whoever goes on in a function that keeps its caller's return address does so too; and who is gone on
+ * in returns to the same callers, with their rules. */
+static bool settle_link(struct ppc_func *from, struct ppc_func *to)
+{
+	bool keeps = to->keeps && !from->keeps;
+	uint8_t rules = from->facts & ~to->facts & FACT_OWN_RULES;
+
+	if (keeps)
+		from->keeps = to->keeps;
+	to->facts |= rules;
+	return keeps || rules;
+}
+
+static void settle_links(const struct isa_module *module)
 {
 	const struct ppc_scan *scan = module->scan;
 	bool news = true;
@@ -228,12 +240,8 @@ static void settle_keeps(const struct isa_module *module)
 			scan->funcs[i].keeps = REASON_READS_RETURN;
 	for (int round = 0; news && round < ROUNDS; round++) {
 		news = false;
-		for (const struct ppc_link *link = scan->links; link; link = link->next) {
-			if (!scan->funcs[link->to].keeps || scan->funcs[link->from].keeps)
-				continue;
-			scan->funcs[link->from].keeps = scan->funcs[link->to].keeps;
-			news = true;
-		}
+		for (const struct ppc_link *link = scan->links; link; link = link->next)
+			news |= settle_link(&scan->funcs[link->from], &scan->funcs[link->to]);
 	}
 }
 
@@ -255,6 +263,6 @@ int ppc_scan(struct isa_module *module)
 		if (err)
 			return err;
 	}
-	settle_keeps(module);
+	settle_links(module);
 	return 0;
 }

@@ -71,4 +71,30 @@ by_hand_leaf:
 	.cfi_endproc
 	.size	by_hand_leaf, . - by_hand_leaf
 
+/* by_hand_pair(out): what a call of by_hand_two() leaves in x16 and x17, as code written by hand may agree on. */
+	.globl	by_hand_pair
+	.type	by_hand_pair, %function
+by_hand_pair:
+	.cfi_startproc
+	str	x30, [sp, #-16]!
+	.cfi_def_cfa_offset 16
+	.cfi_offset x30, -16
+	bl	by_hand_two
+	stp	x16, x17, [x0]
+	ldr	x30, [sp], #16
+	.cfi_restore x30
+	.cfi_def_cfa_offset 0
+	ret
+	.cfi_endproc
+	.size	by_hand_pair, . - by_hand_pair
+
+	.type	by_hand_two, %function
+by_hand_two:
+	.cfi_startproc
+	mov	x16, #0x1616
+	mov	x17, #0x1717
+	ret
+	.cfi_endproc
+	.size	by_hand_two, . - by_hand_two
+
 	.section .note.GNU-stack, "", %progbits

@@ -30,7 +30,7 @@ struct row {
 	uint8_t index;
 	uint8_t keeps; /* of the other one */
 	uint8_t choice, reason, offset;
-	bool entry_only, scratch_in;
+	bool entry_only, scratch_in, scratch_out;
 	struct isa_row rows[3];
 	uint8_t nrows;
 	uint8_t keeps_slot; /* of the word at SLOT */
@@ -101,9 +101,21 @@ static const struct row rows[] = {
 	{ .name = "x16 is written first",
 		CODE(0xaa0003f0 /* mov x16, x0 */, 0xaa1003e0 /* mov x0, x16 */, RET),
 		GETS(SITE_ONE, 0) },
-	{ .name = "a call may have changed x16",
-		CODE(PUSH, 0xd63f0020 /* blr x1 */, 0xaa1003e0 /* mov x0, x16 */, POP, RET),
-		GETS(SITE_ONE, 0) },
+	{ .name = "x17 is whatever a call through a register leaves",
+		CODE(PUSH, 0xd63f0020 /* blr x1 */, 0xaa1103e0 /* mov x0, x17 */, POP, RET),
+		GETS(SITE_ONE, 0), .scratch_out = true },
+	{ .name = "x16 is a result",
+		CODE(PUSH, 0x94000004 /* bl .+16 */, 0xaa1003e0 /* mov x0, x16 */, POP, RET, RET),
+		.second = 5, .index = 1, GETS(SITE_ONE, 0), .scratch_out = true },
+	{ .name = "x16 is an argument of the next call", CODE(PUSH, 0x94000004 /* bl .+16 */,
+		0x94000003 /* bl .+12 */, POP, RET, 0xaa1003e0 /* mov x0, x16 */, RET),
+		.second = 5, .index = 1, GETS(SITE_ONE, 0), .scratch_in = true, .scratch_out = true },
+	{ .name = "x16 is written behind the call", CODE(PUSH, 0x94000005 /* bl .+20 */,
+		0xaa0003f0 /* mov x16, x0 */, 0xaa1003e0 /* mov x0, x16 */, POP, RET, RET),
+		.second = 6, .index = 1, GETS(SITE_ONE, 0) },
+	{ .name = "one with a result in x16 goes on in it", CODE(INC, 0x97ffffff /* bl .-4 */,
+		0xaa1003e0 /* mov x0, x16 */, 0x14000001 /* b .+4 */, RET),
+		.second = 4, .index = 1, GETS(SITE_ONE, 0), .scratch_out = true },
 	{ .name = "nothing is known of who calls it", CODE(RET, INC, RET), .second = 1, .index = 1,
 		.anonymous = true, GETS(SITE_ONE, 0), .scratch_in = true },
 	{ .name = "a fragment: others branch to it",
@@ -175,6 +187,7 @@ Test(arm64_site, functions_get_the_right_place)
 			cr_expect_eq(site.offset, row->offset, "%s: %u", row->name, site.offset);
 			cr_expect_eq(site.len, 4, "%s: %u", row->name, site.len);
 			cr_expect_eq(site.scratch_in, row->scratch_in, "%s: x16", row->name);
+			cr_expect_eq(site.scratch_out, row->scratch_out, "%s: behind", row->name);
 		}
 		cr_expect_eq(site.entry_only, row->entry_only, "%s: entry only", row->name);
 		arena_free(&arena);

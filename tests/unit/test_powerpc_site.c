@@ -139,6 +139,10 @@ static const struct row {
 	/* li r3,1; blr; bl .-8; mr r4,r11 */
 	{ "a result in r11", { 0x38600001, 0x4e800020, 0x4bfffff9, 0x7d645b78, 0x4e800020 },
 		{ { 0, 2 }, { 2, 5 } }, 0, SITE_ONE, REASON_NONE, 0, 4, false, true },
+	/* addi r3,r3,1; bl .-4; mr r4,r11; b .+4; blr */
+	{ "one with a result in r11 goes on in it", { 0x38630001, 0x4bfffffd, 0x7d645b78, 0x48000004,
+							  0x4e800020 },
+		{ { 0, 4 }, { 4, 5 } }, 1, SITE_ONE, REASON_NONE, 0, 4, false, true },
 	/* li r3,1; blr; bl .-8; li r11,1; mr r4,r11 */
 	{ "r11 written before it is read", { 0x38600001, 0x4e800020, 0x4bfffff9, 0x39600001, 0x7d645b78,
 						   0x4e800020 },
