@@ -149,13 +149,14 @@ enum detour_mode { MODE_COUNT = 1, MODE_PROFILE = 2, MODE_TRACE = 3 };
  * is aligned to its own size. See rethook/shadow.h. In count mode only the first half exists.
  */
 struct shadow_entry {
-	uint64_t slot; /* not 0: the entry is valid; written last, zeroed first */
-	uint64_t ret;  /* the real return address */
-	uint32_t func; /* function id */
-	uint32_t flags; /* zeroed by detours, used by the slow path */
+	/* What is loaded or stored at the same time is in pairs, for CPUs that do that at once. */
 	uint64_t owner; /* address of the records the call is counted in; 0: the place is free;
 			 * written first, before the call is counted, zeroed last, after the
 			 * return is */
+	uint32_t func; /* function id */
+	uint32_t flags; /* zeroed by detours, used by the slow path */
+	uint64_t ret;  /* the real return address */
+	uint64_t slot; /* not 0: the entry is valid; written last, zeroed first */
 	/* not in count mode: */
 	uint64_t child;	 /* clock ticks spent in traced callees; 0 where the place is free */
 	uint64_t start;	 /* clock at entry */
@@ -352,7 +353,8 @@ struct func_record {
 	uint64_t left; /* ended without a return, or taken for that: calls - returned - left are
 			* active in this thread, signed. For `total` alone: not kept where nothing is timed */
 	uint64_t total; /* clock ticks; overlapping activations once */
-	uint64_t self;
+	uint64_t callees; /* of these, those that are not the function's own: in traced callees, but for
+			   * the function itself. Signed: inner activations are booked first */
 	uint64_t nmin; /* ~min, so that zero means none yet */
 	uint64_t max;
 };

@@ -294,13 +294,17 @@ static bool is_outermost(const struct shadow_entry *e)
 static bool add_time(struct func_record *r, struct shadow_entry *e, uint64_t took)
 {
 	struct shadow_entry *parent = (struct shadow_entry *)e->parent;
+	uint64_t self = took > e->child ? took - e->child : 0;
 	bool outermost = is_outermost(e);
 
 	if (parent && parent->slot > e->slot)
 		parent->child += took;
-	if (outermost)
+	if (outermost) {
 		r->total += took;
-	r->self += took > e->child ? took - e->child : 0;
+		r->callees += took - self;
+	} else {
+		r->callees -= self;
+	}
 	return outermost;
 }
 

@@ -24,7 +24,7 @@
 
 #define FORMAT_COUNTS_MAGIC  0x31544e5552544600ull /* "\0FTRUNT1" in memory, little endian */
 #define FORMAT_SYMBOLS_MAGIC 0x314d595352544600ull /* "\0FTRSYM1" */
-#define FORMAT_VERSION       1
+#define FORMAT_VERSION       2
 #define FORMAT_NAME_MAX      96 /* of a symbols file's name, with its zero */
 #define FORMAT_BATCHES_MAX   512
 #define FORMAT_HEADER_SIZE   65536 /* thread blocks begin here */

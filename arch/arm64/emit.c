@@ -20,24 +20,21 @@
 #include <errno.h>
 
 /* Offsets the generated code uses. */
-#define SLOT   offsetof(struct shadow_entry, slot)
+#define OWNER  offsetof(struct shadow_entry, owner)
 #define FUNC   offsetof(struct shadow_entry, func)
 #define FLAGS  offsetof(struct shadow_entry, flags)
-#define RET_OF_CALL offsetof(struct shadow_entry, ret)
-#define OWNER  offsetof(struct shadow_entry, owner)
-#define START  offsetof(struct shadow_entry, start)
+#define RET_TO offsetof(struct shadow_entry, ret)
+#define SLOT   offsetof(struct shadow_entry, slot)
 #define CHILD  offsetof(struct shadow_entry, child)
+#define START  offsetof(struct shadow_entry, start)
 #define PARENT offsetof(struct shadow_entry, parent)
 #define RECORD(field) offsetof(struct func_record, field)
 
-_Static_assert(offsetof(struct shadow_entry, ret) == SLOT + 8
-		&& offsetof(struct shadow_entry, owner) == FUNC + 8
-		&& offsetof(struct shadow_entry, child) == OWNER + 8
-		&& offsetof(struct shadow_entry, start) == CHILD + 8
-		&& offsetof(struct shadow_entry, parent) == START + 8,
+_Static_assert(FUNC == OWNER + 8 && RET_TO == FUNC + 8 && SLOT == RET_TO + 8 && CHILD == SLOT + 8
+		&& START == CHILD + 8 && PARENT == START + 8,
 	"pairs of the shadow entry");
 _Static_assert(offsetof(struct func_record, returned) == RECORD(calls) + 8
-		&& offsetof(struct func_record, self) == RECORD(total) + 8
+		&& offsetof(struct func_record, callees) == RECORD(total) + 8
 		&& offsetof(struct func_record, max) == RECORD(nmin) + 8
 		&& sizeof(struct func_record) == FUNC_RECORD_SIZE,
 	"pairs of the function record");
@@ -252,7 +249,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 		slow_if(e, l, TBZ_SIGN, X10); /* the newest call is not older than this one */
 	}
 	load_number(e, X10, func_word(in));
-	pair(e, STORE_PAIR, X10, X17, X16, FUNC); /* func and flags, owner */
+	pair(e, STORE_PAIR, X17, X10, X16, OWNER); /* and func and flags */
 	place_calls(e, in->id);
 	count(e, X10, X9, X17);
 	if (!(e->env->features & A64_FEATURE_ATOMICS))
@@ -261,7 +258,7 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 		put(e, MRS_CNTVCT | X10);
 		pair(e, STORE_PAIR, X10, X12, X16, START); /* and parent */
 	}
-	pair(e, STORE_PAIR, X9, X30, X16, SLOT); /* slot, ret */
+	pair(e, STORE_PAIR, X30, X9, X16, RET_TO); /* and slot */
 	if (e->times)
 		store(e, X16, X11, words + 8);
 	l->resume = e->p;
@@ -279,31 +276,31 @@ struct unusual {
 /* T has x17 = the address of this one, so that nothing needs to be added to count. */
 #define FROM_RETURNED(field) ((int)RECORD(field) - (int)RECORD(returned))
 
-/* The time in x12 is as long as the longest, or is not longer than the shortest; x10 = self,
- * x9 = ~min, or x12 + ~min, and x11 is free. */
+/* The time in x10 is as long as the longest, or is not longer than the shortest; x12 = of that in callees,
+ * x9 = ~min, or x10 + ~min, and x11 is free. */
 static void emit_extremes(struct emitter *e, const struct unusual *u)
 {
 	uint8_t *positive, *first;
 
 	refer(u->longest, e->p);
-	store(e, X12, X17, FROM_RETURNED(max));
+	store(e, X10, X17, FROM_RETURNED(max));
 	branch_back(e, CBNZ | X9, u->back);
 	first = branch_ahead(e, A64_B);
 	refer(u->shortest, e->p);
 	add_number(e, X9, X9, 1, 0);
 	branch_back(e, CBZ | X9, u->back); /* as long as the shortest */
-	positive = branch_ahead(e, TBZ_SIGN | X12);
-	operate(e, SUB, X10, X10, X12); /* the clock ran backwards: 0 */
+	positive = branch_ahead(e, TBZ_SIGN | X10);
+	operate(e, SUB, X10, X10, X10); /* the clock ran backwards: 0 */
 	operate(e, SUB, X12, X12, X12);
 	refer(positive, e->p);
 	refer(first, e->p);
-	put(e, 0xaa2003e0u | X12 << 16 | X9); /* mvn x9, x12 */
+	put(e, 0xaa2003e0u | X10 << 16 | X9); /* mvn x9, x10 */
 	store(e, X9, X17, FROM_RETURNED(nmin));
 	branch_back(e, A64_B, u->back);
 }
 
 /* x9 = calls less returned: more than those that are active where some have ended otherwise. Of an inner one
- * only self is added. */
+ * only what is its own is booked. */
 static void emit_inner(struct emitter *e, const struct unusual *u)
 {
 	refer(u->inexact, e->p);
@@ -311,33 +308,33 @@ static void emit_inner(struct emitter *e, const struct unusual *u)
 	operate(e, SUB, X9, X9, X11);
 	branch_back(e, CBZ | X9, u->outermost);
 	branch_back(e, TBNZ_SIGN | X9, u->outermost);
-	load(e, X11, X17, FROM_RETURNED(self));
-	operate(e, ADD, X11, X11, X10);
-	store(e, X11, X17, FROM_RETURNED(self));
+	load(e, X11, X17, FROM_RETURNED(callees));
+	operate(e, ADD, X11, X11, X12);
+	operate(e, SUB, X11, X11, X10);
+	store(e, X11, X17, FROM_RETURNED(callees));
 	branch_back(e, A64_B, u->booked);
 }
 
-/* x12 = now, x16 = E, the newest; x11 and @words: thread words. Then x12 = its time, x10 = of that its own. */
+/* x16 = E, the newest; x11 and @words: thread words. Then x10 = its time. */
 static void emit_times(struct emitter *e, unsigned words, struct unusual *u)
 {
-	pair(e, LOAD_PAIR, X10, X9, X16, CHILD); /* and start */
-	operate(e, SUB, X12, X12, X9);
-	operate(e, SUB, X10, X12, X10);
-	load(e, X9, X16, PARENT);
+	pair(e, LOAD_PAIR, X10, X9, X16, START); /* and parent */
 	store(e, X9, X11, words + 8);
+	put(e, MRS_CNTVCT | X11);
+	operate(e, SUB, X10, X11, X10);
 	load(e, X11, X9, CHILD);
-	operate(e, ADD, X11, X11, X12);
+	operate(e, ADD, X11, X11, X10);
 	store(e, X11, X9, CHILD);
 	pair(e, LOAD_PAIR, X9, X11, X17, FROM_RETURNED(nmin));
-	operate(e, SUB, X11, X12, X11);
+	operate(e, SUB, X11, X10, X11);
 	u->longest = branch_ahead(e, TBZ_SIGN | X11);
-	operate(e, ADD, X9, X9, X12);
+	operate(e, ADD, X9, X9, X10);
 	u->shortest = branch_ahead(e, TBNZ_SIGN | X9);
 	u->back = e->p;
 }
 
 /*
- * Add the times to the sums, the call being counted: to the total only of the outermost. This is not done in one
+ * Add the times, x10 and x12, to the sums, the call being counted: to the total only of the outermost. This is not done in one
  * piece: where a signal's handler calls the function in between, its time is lost, and no count.
  */
 static void emit_booking(struct emitter *e, bool leaf, struct unusual *u)
@@ -348,9 +345,9 @@ static void emit_booking(struct emitter *e, bool leaf, struct unusual *u)
 		u->inexact = branch_ahead(e, CBNZ | X9);
 		u->outermost = e->p;
 	}
-	pair(e, LOAD_PAIR, X9, X11, X17, FROM_RETURNED(total));
-	operate(e, ADD, X9, X9, X12);
-	operate(e, ADD, X11, X11, X10);
+	pair(e, LOAD_PAIR, X9, X11, X17, FROM_RETURNED(total)); /* and callees */
+	operate(e, ADD, X9, X9, X10);
+	operate(e, ADD, X11, X11, X12);
 	pair(e, STORE_PAIR, X9, X11, X17, FROM_RETURNED(total));
 	u->booked = e->p;
 }
@@ -382,31 +379,33 @@ static void emit_exit(struct emitter *e, const struct isa_emit *in, struct label
 	l->account = e->p;
 	if (e->times) { /* E is nearly always the newest call's */
 		words = load_thread(e, X11, X17, X16);
-		load_records(e, l, X17);
-		put(e, MRS_CNTVCT | X12); /* where there are no records it may be forbidden */
+		load_records(e, l, X17); /* without, the clock may be forbidden */
 	} else {
 		words = load_thread(e, X16, X16, 0);
 		load_records(e, l, X16);
 		place_entry(e);
 	}
-	pair(e, LOAD_PAIR, X10, X30, X16, SLOT); /* slot, ret */
+	if (e->times)
+		pair(e, LOAD_PAIR, X10, X12, X16, SLOT); /* and child */
+	else
+		load(e, X10, X16, SLOT);
 	operate(e, SUB, X10, X10, X9);
 	slow_if(e, l, CBNZ, X10);
-	load(e, X10, X16, FUNC);
+	pair(e, LOAD_PAIR, X10, X30, X16, FUNC); /* and flags; ret */
 	compare_func(e, in, l);
 	add_base(e, X17, (uint64_t)in->id * FUNC_RECORD_SIZE + RECORD(returned), 0);
 	if (e->times)
 		emit_times(e, words, u);
 	row_in_link(e);
-	store(e, XZR, X16, SLOT);
 	if (e->times) {
+		pair(e, STORE_PAIR, XZR, XZR, X16, SLOT); /* and child */
 		count(e, X11, X9, X17);
 		emit_booking(e, in->site->leaf, u);
-		pair(e, STORE_PAIR, XZR, XZR, X16, OWNER); /* and child */
 	} else {
+		store(e, XZR, X16, SLOT);
 		count(e, X10, X9, X17);
-		store(e, XZR, X16, OWNER);
 	}
+	store(e, XZR, X16, OWNER);
 	l->leave = e->p;
 	restore(e);
 	put(e, RET);
@@ -921,7 +920,7 @@ static void add_records(struct emitter *e, unsigned func)
  */
 static void if_tail(struct emitter *e, struct tail *t)
 {
-	pair(e, LOAD_PAIR, X13, X14, X16, FUNC); /* and flags, owner */
+	pair(e, LOAD_PAIR, X14, X13, X16, OWNER); /* and func and flags */
 	operate(e, SUB, X14, X14, X17);
 	slow_unless_0(e, t, X14);
 	put(e, LSR_20 | X13 << 5 | X14);
@@ -953,12 +952,13 @@ static void jumped_away(struct emitter *e, unsigned words, struct unusual *u)
 	add_number(e, X17, X17, RECORD(returned), 0);
 	if (e->times) {
 		add_number(e, X13, X10, 0, 0);
-		put(e, MRS_CNTVCT | X12);
-		add_number(e, X14, X12, 0, 0);
+		load(e, X12, X16, CHILD);
 		emit_times(e, words, u);
+		load(e, X14, X16, START);
+		operate(e, ADD, X14, X14, X10);
 	}
 	store(e, X30, SP, TAIL_RETURN);
-	load(e, X30, X16, RET_OF_CALL); /* for unwinders, while E is not valid */
+	load(e, X30, X16, RET_TO); /* for unwinders, while E is not valid */
 	store(e, XZR, X16, SLOT);
 	count(e, e->times ? X11 : X14, X9, X17);
 	if (e->times)

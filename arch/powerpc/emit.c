@@ -218,7 +218,7 @@ static int64_t high_part(int64_t value)
 	return (value + 0x8000) >> 16;
 }
 
-/* Load or store the word at @offset from r13. */
+/* Load or store the word at @offset from r13. What is loaded, and @spare, can be a base: not r0. */
 static void thread_var(struct emitter *e, bool is_store, enum ppc_reg reg, enum ppc_reg spare,
 	int64_t offset)
 {
@@ -227,11 +227,6 @@ static void thread_var(struct emitter *e, bool is_store, enum ppc_reg reg, enum 
 	if (high_part(offset)) {
 		base = is_store ? spare : reg;
 		put(e, ppc_addis(base, R13, high_part(offset)));
-	}
-	if (base == R0) { /* cannot be the base of an offset */
-		put(e, ppc_addic(R0, R0, offset));
-		put(e, is_store ? ppc_stdx(reg, 0, R0) : ppc_ldx(reg, 0, R0));
-		return;
 	}
 	put(e, is_store ? ppc_std(reg, offset, base) : ppc_ld(reg, offset, base));
 }
@@ -319,25 +314,39 @@ static void compare_func(struct emitter *e, const struct isa_emit *in, struct la
 	slow_if(e, l, COND_NE);
 }
 
-/* r11 = E, and r12 = records */
-static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_reg spare)
+/* The function's calls += 1. r12 is lost, and @records. */
+static void count_call(struct emitter *e, uint32_t id, enum ppc_reg records)
+{
+	int64_t offset = (int64_t)id * FUNC_RECORD_SIZE + RECORD(calls);
+
+	if (high_part(offset)) {
+		put(e, ppc_addis(R12, 0, high_part(offset)));
+		put(e, ppc_add(R12, R12, records));
+		count(e, (int16_t)offset, records);
+		return;
+	}
+	put(e, records == R0 ? ppc_addic(R12, R0, offset) : ppc_addi(R12, records, offset));
+	count(e, 0, records);
+}
+
+/* r11 = E. r12 is lost, and @records. */
+static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_reg records)
 {
 	bool times = in->env->mode != MODE_COUNT;
-	int record;
 
-	put(e, ppc_mfspr(spare, SPR_LR));
-	put(e, ppc_std(spare, RET, R11));
-	load_id(e, spare, in->id);
-	put(e, ppc_std(spare, FUNC, R11)); /* flags = 0 */
+	put(e, ppc_std(records, OWNER, R11));
+	put(e, ppc_mfspr(R12, SPR_LR));
+	put(e, ppc_std(R12, RET, R11));
+	load_id(e, R12, in->id);
+	put(e, ppc_std(R12, FUNC, R11)); /* flags = 0 */
 	if (!may_tail(in)) {
-		put(e, ppc_li(spare, SHADOW_NO_TAIL));
-		put(e, ppc_d(36, spare, R11, FLAGS)); /* stw */
+		put(e, ppc_li(R12, SHADOW_NO_TAIL));
+		put(e, ppc_d(36, R12, R11, FLAGS)); /* stw */
 	}
-	record = load_record(e, in->id);
-	count(e, record + RECORD(calls), spare);
+	count_call(e, in->id, records);
 	if (times) {
-		put(e, ppc_mfspr(spare, SPR_TB));
-		put(e, ppc_std(spare, START, R11));
+		put(e, ppc_mfspr(R12, SPR_TB));
+		put(e, ppc_std(R12, START, R11));
 	}
 	put(e, ppc_std(R1, SLOT, R11));
 	if (times)
@@ -345,14 +354,15 @@ static void fill_entry(struct emitter *e, const struct isa_emit *in, enum ppc_re
 }
 
 /*
- * At an entry: r11 = E, r12 = this thread's records, 0: none now. Slow where there is no mirror, as
+ * At an entry: r11 = E, @records = this thread's, 0: none now. Slow where there is no mirror, as
  * in a task whose thread pointer leads to memory that libc has not set up.
  */
-static void load_at_entry(struct emitter *e, struct labels *l, const struct isa_env *env)
+static void load_at_entry(struct emitter *e, struct labels *l, const struct isa_env *env,
+	enum ppc_reg records)
 {
 	thread_var(e, false, R11, R11, env->tls_own);
 	slow_if_zero(e, l, R11);
-	put(e, ppc_ld(R12, MIRROR_RECORDS, R11));
+	put(e, ppc_ld(records, MIRROR_RECORDS, R11));
 	place_entry(e, env);
 }
 
@@ -360,10 +370,10 @@ static void load_at_entry(struct emitter *e, struct labels *l, const struct isa_
  * Slow when E is in use: at a tail call, or left behind by a longjmp; or when there are no records.
  * No owner is below the thread's own records, see OWNER_ELSEWHERE.
  */
-static void check_owner(struct emitter *e, const struct isa_emit *in, struct labels *l, enum ppc_reg spare)
+static void check_owner(struct emitter *e, const struct isa_emit *in, struct labels *l, enum ppc_reg records)
 {
-	put(e, ppc_ld(spare, OWNER, R11));
-	put(e, ppc_cmpld(R12, spare));
+	put(e, ppc_ld(R12, OWNER, R11));
+	put(e, ppc_cmpld(records, R12));
 	if (may_tail(in))
 		l->to_tail = skip_if(e, COND_LE);
 	else
@@ -371,14 +381,12 @@ static void check_owner(struct emitter *e, const struct isa_emit *in, struct lab
 }
 
 /* The newest call, which must be older than this one, is what encloses it. */
-static void link_entry(struct emitter *e, struct labels *l, const struct isa_env *env,
-	enum ppc_reg spare)
+static void link_entry(struct emitter *e, struct labels *l, const struct isa_env *env)
 {
-	_Static_assert(SLOT == 0, "it has no displacement");
-	thread_var(e, false, spare, spare, env->tls_current);
-	put(e, ppc_std(spare, PARENT, R11));
-	put(e, ppc_ldx(spare, 0, spare));
-	put(e, ppc_cmpld(spare, R1));
+	thread_var(e, false, R12, R12, env->tls_current);
+	put(e, ppc_std(R12, PARENT, R11));
+	put(e, ppc_ld(R12, SLOT, R12));
+	put(e, ppc_cmpld(R12, R1));
 	slow_if(e, l, COND_LE);
 }
 
@@ -386,15 +394,14 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 {
 	const struct isa_env *env = in->env;
 	struct kept kept = kept_in(in);
-	enum ppc_reg spare = kept.all ? R10 : R0;
+	enum ppc_reg records = kept.all ? R10 : R0; /* no base of anything, so that r12 can be one */
 
 	save(e, kept);
-	load_at_entry(e, l, env);
-	check_owner(e, in, l, spare);
+	load_at_entry(e, l, env, records);
+	check_owner(e, in, l, records);
 	if (env->mode != MODE_COUNT)
-		link_entry(e, l, env, spare);
-	put(e, ppc_std(R12, OWNER, R11));
-	fill_entry(e, in, spare);
+		link_entry(e, l, env);
+	fill_entry(e, in, records);
 	row_in_shadow(e);
 	l->resume = l->handlers = here(e);
 	if (in->point)
@@ -435,7 +442,7 @@ struct unusual {
 #define FROM_RETURNED(field) (RECORD(field) - RECORD(returned))
 
 /*
- * total += r9, the time, at the outermost call; r10 = returned, this call among them. r8 and r10 are lost. None of
+ * total += r9, the time, at the outermost call; at an inner one nothing; r10 = returned, this call among them. r8 and r10 are lost. None of
  * the times is added in one piece: where a signal's handler calls the function in between, its time is lost, and no
  * count.
  */
@@ -453,7 +460,8 @@ static void emit_total(struct emitter *e, bool leaf, struct unusual *u)
 	u->booked = e->p;
 }
 
-/* There are more calls than have returned: are they active, or have they ended otherwise? */
+/* There are more calls than have returned: are they active, or have they ended otherwise? Of an inner one only what
+ * is its own is booked. */
 static void emit_inner(struct emitter *e, const struct unusual *u)
 {
 	skip_ends(e, u->inexact);
@@ -461,6 +469,9 @@ static void emit_inner(struct emitter *e, const struct unusual *u)
 	put(e, ppc_ld(R10, FROM_RETURNED(left), R12));
 	put(e, ppc_cmpd(R8, R10));
 	put(e, ppc_bc(COND_LE, u->outermost - e->p));
+	put(e, ppc_ld(R10, FROM_RETURNED(callees), R12));
+	put(e, ppc_sub(R10, R10, R9));
+	put(e, ppc_std(R10, FROM_RETURNED(callees), R12));
 	put(e, ppc_b(u->booked - e->p, false));
 }
 
@@ -472,10 +483,9 @@ static void emit_times(struct emitter *e, const struct isa_env *env, int record)
 	put(e, ppc_sub(R9, R9, R10));
 	add_extremes(e, record);
 	put(e, ppc_ld(R10, CHILD, R11));
-	put(e, ppc_sub(R10, R9, R10));
-	put(e, ppc_ld(R8, record + RECORD(self), R12));
+	put(e, ppc_ld(R8, record + RECORD(callees), R12));
 	put(e, ppc_add(R8, R8, R10));
-	put(e, ppc_std(R8, record + RECORD(self), R12));
+	put(e, ppc_std(R8, record + RECORD(callees), R12));
 	put(e, ppc_ld(R10, PARENT, R11));
 	put(e, ppc_ld(R8, CHILD, R10));
 	put(e, ppc_add(R8, R8, R9));
@@ -873,8 +883,8 @@ static void add_place(struct emitter *e, enum ppc_reg reg, int field)
 }
 
 /*
- * r11 = E, r12 = records, r0 = E's owner: is E the entry of a function that has just jumped to this one, both of the
- * common kind? Then r9 = its id, and LR its return point, else slow. r0 and r8 are lost.
+ * r11 = E, r0 = records, r12 = E's owner: is E the entry of a function that has just jumped to this one, both of the
+ * common kind? Then r9 = its id, and LR its return point, else slow. r12 stays, r0 and r8 are lost.
  */
 static void if_tail(struct emitter *e, const struct isa_env *env, struct labels *l)
 {

@@ -59,11 +59,6 @@ static inline uint32_t ppc_stdcx_(enum ppc_reg rs, unsigned ra, enum ppc_reg rb)
 
 #define PPC_BNE_BACK_12 0x4082fff4u
 
-static inline uint32_t ppc_stdx(enum ppc_reg rs, unsigned ra, enum ppc_reg rb)
-{
-	return ppc_x(149, rs, ra, rb);
-}
-
 static inline uint32_t ppc_stdu(enum ppc_reg rs, int64_t d, enum ppc_reg ra)
 {
 	return ppc_d(62, rs, ra, d) | 1;

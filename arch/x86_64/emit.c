@@ -110,11 +110,12 @@ static void emit_entry(struct emitter *e, const struct isa_emit *in, struct labe
 
 void x86_emit_times(struct emitter *e, const struct isa_env *env, uint32_t id)
 {
-	uint8_t *skip, *exact;
+	uint8_t *skip, *exact, *outermost;
 
 	mem(e, true, 0x2b, RSI, RCX, START, false); /* sub E.start, rsi */
 	skip = jump_short(e, JAE_SHORT);
 	CODE(e, "\x31\xf6"); /* xor esi, esi: the clock ran backwards */
+	zero(e, RCX, CHILD);
 	short_here(e, skip);
 	load(e, RAX, RCX, PARENT);
 	thread_var(e, 0x89, RAX, env->tls_current);
@@ -134,15 +135,15 @@ void x86_emit_times(struct emitter *e, const struct isa_env *env, uint32_t id)
 	CODE(e, "\x48\xff\xc8"); /* dec rax: this one */
 	exact = jump_short(e, JE_SHORT);
 	mem(e, true, 0x2b, RAX, RDX, RECORD(id, left), true);
-	skip = jump_short(e, JG_SHORT);
+	outermost = jump_short(e, JLE_SHORT);
+	mem(e, true, 0x29, RSI, RDX, RECORD(id, callees), true); /* an inner one: only what is its own */
+	skip = jump_short(e, JMP_SHORT);
 	short_here(e, exact);
+	short_here(e, outermost);
 	mem(e, true, 0x01, RSI, RDX, RECORD(id, total), true);
 	short_here(e, skip);
-	mem(e, true, 0x2b, RSI, RCX, CHILD, false); /* sub E.child, rsi */
-	skip = jump_short(e, JAE_SHORT);
-	CODE(e, "\x31\xf6");
-	short_here(e, skip);
-	mem(e, true, 0x01, RSI, RDX, RECORD(id, self), true);
+	load(e, RAX, RCX, CHILD);
+	mem(e, true, 0x01, RAX, RDX, RECORD(id, callees), true);
 }
 
 /*

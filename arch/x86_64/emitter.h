@@ -193,7 +193,8 @@ static inline void near_here(struct emitter *e, uint8_t *after)
 #define COND_BE 6
 #define JE_SHORT  0x74
 #define JAE_SHORT 0x73
-#define JG_SHORT  0x7f
+#define JLE_SHORT 0x7e
+#define JMP_SHORT 0xeb
 
 /* jmp or call to a run-time address */
 static inline void branch(struct emitter *e, unsigned opcode, uint64_t target)

@@ -96,7 +96,7 @@ uint8_t *made_symbols_bytes(const struct made_symbols *symbols, size_t *size)
 static void made_put_record(uint8_t *at, const struct made_record *r)
 {
 	const uint64_t words[MADE_RECORD_SIZE / 8] = { r->calls, r->returned, r->unwound,
-		r->calls - r->returned - r->unwound, r->total, r->self, r->min ? ~r->min : 0,
+		r->calls - r->returned - r->unwound, r->total, r->total - r->self, r->min ? ~r->min : 0,
 		r->max };
 
 	memcpy(at, words, sizeof(words));

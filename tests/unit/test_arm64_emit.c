@@ -68,14 +68,14 @@ static const uint32_t counting[] = {
 	0xb4000531, /* cbz x17, 0x110010b8 */
 	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xb37e5930, /* bfi x16, x9, #2, #23 */
-	0xf9400e0a, /* ldr x10, [x16, #24] */
+	0xf940020a, /* ldr x10, [x16] */
 	0xb500046a, /* cbnz x10, 0x110010b0 */
 	0xd28000aa, /* mov x10, #0x5 */
-	0xa901460a, /* stp x10, x17, [x16, #16] */
+	0xa9002a11, /* stp x17, x10, [x16] */
 	0x91050231, /* add x17, x17, #0x140 */
 	0xd280002a, /* mov x10, #0x1 */
 	0xf82a023f, /* stadd x10, [x17] */
-	0xa9007a09, /* stp x9, x30, [x16] */
+	0xa901261e, /* stp x30, x9, [x16, #16] */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
 	0x9400002d, /* bl 0x110010f8 */
 	0xa9bd27ea, /* T: stp x10, x9, [sp, #-48]! */
@@ -85,17 +85,17 @@ static const uint32_t counting[] = {
 	0xf85f0211, /* ldur x17, [x16, #-16] */
 	0xb4000231, /* cbz x17, 0x110010a0 */
 	0xb37e5930, /* bfi x16, x9, #2, #23 */
-	0xa9407a0a, /* ldp x10, x30, [x16] */
+	0xf9400e0a, /* ldr x10, [x16, #24] */
 	0xcb09014a, /* sub x10, x10, x9 */
 	0xb50001aa, /* cbnz x10, 0x110010a0 */
-	0xf9400a0a, /* ldr x10, [x16, #16] */
+	0xa940fa0a, /* ldp x10, x30, [x16, #8] */
 	0xd100154a, /* sub x10, x10, #0x5 */
 	0xb500010a, /* cbnz x10, 0x11001098 */
 	0x91052231, /* add x17, x17, #0x148 */
-	0xf900021f, /* str xzr, [x16] */
+	0xf9000e1f, /* str xzr, [x16, #24] */
 	0xd280002a, /* mov x10, #0x1 */
 	0xf82a023f, /* stadd x10, [x17] */
-	0xf9000e1f, /* str xzr, [x16, #24] */
+	0xf900021f, /* str xzr, [x16] */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
 	0xd65f03c0, /* ret */
 	0x1000020a, /* adr x10, 0x110010d8 */
@@ -132,104 +132,102 @@ static const uint32_t timing[] = {
 	0xa90133eb, /* stp x11, x12, [sp, #16] */
 	0xd53bd04b, /* mrs x11, tpidr_el0 */
 	0xa9413170, /* ldp x16, x12, [x11, #16] */
-	0xb4000a10, /* cbz x16, 0x11001150 */
+	0xb40009d0, /* cbz x16, 0x11001148 */
 	0xf85f0211, /* ldur x17, [x16, #-16] */
-	0xb40009d1, /* cbz x17, 0x11001150 */
+	0xb4000991, /* cbz x17, 0x11001148 */
 	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xb37d5930, /* bfi x16, x9, #3, #23 */
-	0xf9400e0a, /* ldr x10, [x16, #24] */
-	0xb500090a, /* cbnz x10, 0x11001148 */
-	0xf940018a, /* ldr x10, [x12] */
+	0xf940020a, /* ldr x10, [x16] */
+	0xb50008ca, /* cbnz x10, 0x11001140 */
+	0xf9400d8a, /* ldr x10, [x12, #24] */
 	0xcb0a012a, /* sub x10, x9, x10 */
-	0xb6f808ea, /* tbz x10, #63, 0x11001150 */
+	0xb6f808aa, /* tbz x10, #63, 0x11001148 */
 	0xd28000aa, /* mov x10, #0x5 */
-	0xa901460a, /* stp x10, x17, [x16, #16] */
+	0xa9002a11, /* stp x17, x10, [x16] */
 	0x91050231, /* add x17, x17, #0x140 */
 	0xd280002a, /* mov x10, #0x1 */
 	0xf82a023f, /* stadd x10, [x17] */
 	0xd53be04a, /* mrs x10, cntvct_el0 */
 	0xa902b20a, /* stp x10, x12, [x16, #40] */
-	0xa9007a09, /* stp x9, x30, [x16] */
+	0xa901261e, /* stp x30, x9, [x16, #16] */
 	0xf9000d70, /* str x16, [x11, #24] */
 	0xa94133eb, /* ldp x11, x12, [sp, #16] */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
-	0x9400004b, /* bl 0x11001190 */
+	0x94000049, /* bl 0x11001188 */
 	0xa9bd27ea, /* T: stp x10, x9, [sp, #-48]! */
 	0x9100c3e9, /* add x9, sp, #0x30 */
 	0xa90133eb, /* stp x11, x12, [sp, #16] */
 	0xd53bd04b, /* mrs x11, tpidr_el0 */
 	0xa9414171, /* ldp x17, x16, [x11, #16] */
 	0xf85f0231, /* ldur x17, [x17, #-16] */
-	0xb40005d1, /* cbz x17, 0x11001138 */
-	0xd53be04c, /* mrs x12, cntvct_el0 */
-	0xa9407a0a, /* ldp x10, x30, [x16] */
+	0xb4000591, /* cbz x17, 0x11001130 */
+	0xa941b20a, /* ldp x10, x12, [x16, #24] */
 	0xcb09014a, /* sub x10, x10, x9 */
-	0xb500054a, /* cbnz x10, 0x11001138 */
-	0xf9400a0a, /* ldr x10, [x16, #16] */
+	0xb500052a, /* cbnz x10, 0x11001130 */
+	0xa940fa0a, /* ldp x10, x30, [x16, #8] */
 	0xd100154a, /* sub x10, x10, #0x5 */
-	0xb50004aa, /* cbnz x10, 0x11001130 */
+	0xb500048a, /* cbnz x10, 0x11001128 */
 	0x91052231, /* add x17, x17, #0x148 */
-	0xa942260a, /* ldp x10, x9, [x16, #32] */
-	0xcb09018c, /* sub x12, x12, x9 */
-	0xcb0a018a, /* sub x10, x12, x10 */
-	0xf9401a09, /* ldr x9, [x16, #48] */
+	0xa942a60a, /* ldp x10, x9, [x16, #40] */
 	0xf9000d69, /* str x9, [x11, #24] */
+	0xd53be04b, /* mrs x11, cntvct_el0 */
+	0xcb0a016a, /* sub x10, x11, x10 */
 	0xf940112b, /* ldr x11, [x9, #32] */
-	0x8b0c016b, /* add x11, x11, x12 */
+	0x8b0a016b, /* add x11, x11, x10 */
 	0xf900112b, /* str x11, [x9, #32] */
 	0xa942ae29, /* ldp x9, x11, [x17, #40] */
-	0xcb0b018b, /* sub x11, x12, x11 */
-	0xb6f801cb, /* tbz x11, #63, 0x11001104 */
-	0x8b0c0129, /* add x9, x9, x12 */
-	0xb7f801e9, /* tbnz x9, #63, 0x11001110 */
-	0xf900021f, /* str xzr, [x16] */
+	0xcb0b014b, /* sub x11, x10, x11 */
+	0xb6f801cb, /* tbz x11, #63, 0x110010fc */
+	0x8b0a0129, /* add x9, x9, x10 */
+	0xb7f801e9, /* tbnz x9, #63, 0x11001108 */
+	0xa901fe1f, /* stp xzr, xzr, [x16, #24] */
 	0xd280002b, /* mov x11, #0x1 */
 	0xf82b023f, /* stadd x11, [x17] */
 	0xa941ae29, /* ldp x9, x11, [x17, #24] */
-	0x8b0c0129, /* add x9, x9, x12 */
-	0x8b0a016b, /* add x11, x11, x10 */
+	0x8b0a0129, /* add x9, x9, x10 */
+	0x8b0c016b, /* add x11, x11, x12 */
 	0xa901ae29, /* stp x9, x11, [x17, #24] */
-	0xa901fe1f, /* stp xzr, xzr, [x16, #24] */
+	0xf900021f, /* str xzr, [x16] */
 	0xa94133eb, /* ldp x11, x12, [sp, #16] */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
 	0xd65f03c0, /* ret */
-	0xf9001a2c, /* str x12, [x17, #48] */
-	0xb5fffe89, /* cbnz x9, 0x110010d8 */
-	0x14000006, /* b 0x11001124 */
+	0xf9001a2a, /* str x10, [x17, #48] */
+	0xb5fffe89, /* cbnz x9, 0x110010d0 */
+	0x14000006, /* b 0x1100111c */
 	0x91000529, /* add x9, x9, #0x1 */
-	0xb4fffe29, /* cbz x9, 0x110010d8 */
-	0xb6f8006c, /* tbz x12, #63, 0x11001124 */
-	0xcb0c014a, /* sub x10, x10, x12 */
+	0xb4fffe29, /* cbz x9, 0x110010d0 */
+	0xb6f8006a, /* tbz x10, #63, 0x1100111c */
+	0xcb0a014a, /* sub x10, x10, x10 */
 	0xcb0c018c, /* sub x12, x12, x12 */
-	0xaa2c03e9, /* mvn x9, x12 */
+	0xaa2a03e9, /* mvn x9, x10 */
 	0xf9001629, /* str x9, [x17, #40] */
-	0x17ffffeb, /* b 0x110010d8 */
-	0x1000020a, /* adr x10, 0x11001170 */
-	0x17fffc39, /* b 0x11000218 */
-	0x100001d0, /* adr x16, 0x11001170 */
-	0x17fffc42, /* b 0x11000244 */
+	0x17ffffeb, /* b 0x110010d0 */
+	0x1000020a, /* adr x10, 0x11001168 */
+	0x17fffc3c, /* b 0x1100021c */
+	0x100001d0, /* adr x16, 0x11001168 */
+	0x17fffc45, /* b 0x11000248 */
 	0xd503249f, /* bti j */
-	0x17ffffed, /* b 0x110010f8 */
-	0x1000014a, /* adr x10, 0x11001170 */
-	0x17fffbb4, /* b 0x1100001c */
-	0x10000110, /* adr x16, 0x11001170 */
-	0x17fffc0c, /* b 0x11000184 */
+	0x17ffffed, /* b 0x110010f0 */
+	0x1000014a, /* adr x10, 0x11001168 */
+	0x17fffbb6, /* b 0x1100001c */
+	0x10000110, /* adr x16, 0x11001168 */
+	0x17fffc0f, /* b 0x11000188 */
 	0xd503249f, /* bti j */
-	0x17ffffc0, /* b 0x1100105c */
+	0x17ffffc2, /* b 0x1100105c */
 	0xd503249f, /* bti j */
 	0xa94133eb, /* ldp x11, x12, [sp, #16] */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
-	0x14000009, /* b 0x11001190 */
+	0x14000009, /* b 0x11001188 */
 	0x00000005, /* info.id */
 	0xffffffe8, /* info.resume */
 	0xfffffff0, /* info.bypass */
 	0xffffffd0, /* info.leave */
 	0x00000000, /* info.watch */
-	0xfffffef8, /* info.ret */
+	0xffffff00, /* info.ret */
 	0x00000000, /* info.point */
 	0x00000000,
 	0xa9bf7bfd, /* B: stp x29, x30, [sp, #-16]! */
-	0x17bfff9c, /* b 0x10001004 */
+	0x17bfff9e, /* b 0x10001004 */
 };
 #define TIMING_T 26
 
@@ -264,12 +262,12 @@ Test(arm64_emit, times_in_few_instructions)
 
 static const uint32_t tail[] = {
 	0xa9bf3bed, /* stp x13, x14, [sp, #-16]! */
-	0xa9413a0d, /* ldp x13, x14, [x16, #16] */
+	0xa940360e, /* ldp x14, x13, [x16] */
 	0xcb1101ce, /* sub x14, x14, x17 */
 	0xb50004ae, /* cbnz x14, 0x110000bc */
 	0xd354fdae, /* lsr x14, x13, #20 */
 	0xb500046e, /* cbnz x14, 0x110000bc */
-	0xf940020e, /* ldr x14, [x16] */
+	0xf9400e0e, /* ldr x14, [x16, #24] */
 	0xcb0901ce, /* sub x14, x14, x9 */
 	0xb500040e, /* cbnz x14, 0x110000bc */
 	0x58fffe4e, /* ldr x14, 0x11000008 */
@@ -286,19 +284,19 @@ static const uint32_t tail[] = {
 	0x8b0d1a31, /* add x17, x17, x13, lsl #6 */
 	0x91002231, /* add x17, x17, #0x8 */
 	0xf9001bfe, /* str x30, [sp, #48] */
-	0xf940061e, /* ldr x30, [x16, #8] */
-	0xf900021f, /* str xzr, [x16] */
+	0xf9400a1e, /* ldr x30, [x16, #16] */
+	0xf9000e1f, /* str xzr, [x16, #24] */
 	0xd280002e, /* mov x14, #0x1 */
 	0xf82e023f, /* stadd x14, [x17] */
 	0xb9400149, /* ldr w9, [x10] */
-	0xf9400e11, /* ldr x17, [x16, #24] */
+	0xf9400211, /* ldr x17, [x16] */
 	0x8b091a31, /* add x17, x17, x9, lsl #6 */
 	0xf2c02009, /* movk x9, #0x100, lsl #32 */
-	0xf9000a09, /* str x9, [x16, #16] */
+	0xf9000609, /* str x9, [x16, #8] */
 	0xd2800029, /* mov x9, #0x1 */
 	0xf829023f, /* stadd x9, [x17] */
 	0x910103e9, /* add x9, sp, #0x40 */
-	0xf9000209, /* str x9, [x16] */
+	0xf9000e09, /* str x9, [x16, #24] */
 	0xf9401bfe, /* ldr x30, [sp, #48] */
 	0xa8c13bed, /* ldp x13, x14, [sp], #16 */
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
@@ -308,11 +306,11 @@ static const uint32_t tail[] = {
 };
 
 static const uint32_t passed[] = {
-	0xb9401611, /* ldr w17, [x16, #20] */
+	0xb9400e11, /* ldr w17, [x16, #12] */
 	0xd1040231, /* sub x17, x17, #0x100 */
 	0xb5000111, /* cbnz x17, 0x11000180 */
-	0xb900161f, /* str wzr, [x16, #20] */
-	0xb9401211, /* ldr w17, [x16, #16] */
+	0xb9000e1f, /* str wzr, [x16, #12] */
+	0xb9400a11, /* ldr w17, [x16, #8] */
 	0x58fff4f0, /* ldr x16, 0x11000008 */
 	0xf8717a10, /* ldr x16, [x16, x17, lsl #3] */
 	0xb9800611, /* ldrsw x17, [x16, #4] */

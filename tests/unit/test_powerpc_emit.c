@@ -68,22 +68,22 @@ static const uint32_t counting[] = {
 	0xe96d9000, /* ld r11,-28672(r13) */
 	0x2c2b0000, /* cmpdi r11,0 */
 	0x418200e0, /* beq 0x110010ec */
-	0xe98bfff0, /* ld r12,-16(r11) */
+	0xe80bfff0, /* ld r0,-16(r11) */
 	0x502b11f4, /* rlwimi r11,r1,2,7,26 */
-	0xe80b0018, /* ld r0,24(r11) */
-	0x7c2c0040, /* cmpld r12,r0 */
+	0xe98b0000, /* ld r12,0(r11) */
+	0x7c206040, /* cmpld r0,r12 */
 	0x408100b0, /* ble 0x110010d0 */
-	0xf98b0018, /* std r12,24(r11) */
-	0x7c0802a6, /* mflr r0 */
-	0xf80b0008, /* std r0,8(r11) */
-	0x38000005, /* li r0,5 */
-	0xf80b0010, /* std r0,16(r11) */
-	0x398c0140, /* addi r12,r12,320 */
+	0xf80b0000, /* std r0,0(r11) */
+	0x7d8802a6, /* mflr r12 */
+	0xf98b0010, /* std r12,16(r11) */
+	0x39800005, /* li r12,5 */
+	0xf98b0008, /* std r12,8(r11) */
+	0x31800140, /* addic r12,r0,320 */
 	0x7c0060a8, /* ldarx r0,0,r12 */
 	0x30000001, /* addic r0,r0,1 */
 	0x7c0061ad, /* stdcx. r0,0,r12 */
 	0x4082fff4, /* bne 0x1100103c */
-	0xf82b0000, /* std r1,0(r11) */
+	0xf82b0018, /* std r1,24(r11) */
 	0xe961fff0, /* ld r11,-16(r1) */
 	0x480000e5, /* bl 0x11001138 */
 	0xe96d8ff0, /* T: ld r11,-28688(r13) */
@@ -91,21 +91,21 @@ static const uint32_t counting[] = {
 	0x2c2c0000, /* cmpdi r12,0 */
 	0x41820048, /* beq 0x110010ac */
 	0x502b11f4, /* rlwimi r11,r1,2,7,26 */
-	0xe94b0010, /* ld r10,16(r11) */
+	0xe94b0008, /* ld r10,8(r11) */
 	0x2c2a0005, /* cmpdi r10,5 */
 	0x40820038, /* bne 0x110010ac */
-	0xe80b0000, /* ld r0,0(r11) */
+	0xe80b0018, /* ld r0,24(r11) */
 	0x7c010051, /* subf. r0,r1,r0 */
 	0x4082002c, /* bne 0x110010ac */
-	0xe94b0008, /* ld r10,8(r11) */
+	0xe94b0010, /* ld r10,16(r11) */
 	0x7d4803a6, /* mtlr r10 */
-	0xf80b0000, /* std r0,0(r11) */
+	0xf80b0018, /* std r0,24(r11) */
 	0x398c0148, /* addi r12,r12,328 */
 	0x7d4060a8, /* ldarx r10,0,r12 */
 	0x394a0001, /* addi r10,r10,1 */
 	0x7d4061ad, /* stdcx. r10,0,r12 */
 	0x4082fff4, /* bne 0x11001094 */
-	0xf80b0018, /* std r0,24(r11) */
+	0xf80b0000, /* std r0,0(r11) */
 	0x4e800020, /* blr */
 	0x3d800000, /* lis r12,0 */
 	0x618c0000, /* ori r12,r12,0 */
@@ -169,10 +169,10 @@ static const uint32_t tail[] = {
 	0xf921ffe0, /* std r9,-32(r1) */
 	0x7c2c0000, /* cmpd r12,r0 */
 	0x408200c8, /* bne 0x110000f4 */
-	0xe92b0000, /* ld r9,0(r11) */
+	0xe92b0018, /* ld r9,24(r11) */
 	0x7c290800, /* cmpd r9,r1 */
 	0x408200bc, /* bne 0x110000f4 */
-	0xe92b0010, /* ld r9,16(r11) */
+	0xe92b0008, /* ld r9,8(r11) */
 	0x79206503, /* srdi. r0,r9,20 */
 	0x408200b0, /* bne 0x110000f4 */
 	0x3d000000, /* lis r8,0 */
@@ -191,25 +191,25 @@ static const uint32_t tail[] = {
 	0x40820078, /* bne 0x110000f4 */
 	0x79203664, /* sldi r0,r9,6 */
 	0x7d8c0214, /* add r12,r12,r0 */
-	0xe80b0008, /* ld r0,8(r11) */
+	0xe80b0010, /* ld r0,16(r11) */
 	0x7c0803a6, /* mtlr r0 */
 	0x38000000, /* li r0,0 */
-	0xf80b0000, /* std r0,0(r11) */
+	0xf80b0018, /* std r0,24(r11) */
 	0x398c0008, /* addi r12,r12,8 */
 	0x7d0060a8, /* ldarx r8,0,r12 */
 	0x39080001, /* addi r8,r8,1 */
 	0x7d0061ad, /* stdcx. r8,0,r12 */
 	0x4082fff4, /* bne 0x1100009c */
 	0x810a0000, /* lwz r8,0(r10) */
-	0xf90b0010, /* std r8,16(r11) */
-	0xe98b0018, /* ld r12,24(r11) */
+	0xf90b0008, /* std r8,8(r11) */
+	0xe98b0000, /* ld r12,0(r11) */
 	0x79003664, /* sldi r0,r8,6 */
 	0x7d8c0214, /* add r12,r12,r0 */
 	0x7d0060a8, /* ldarx r8,0,r12 */
 	0x39080001, /* addi r8,r8,1 */
 	0x7d0061ad, /* stdcx. r8,0,r12 */
 	0x4082fff4, /* bne 0x110000c0 */
-	0xf82b0000, /* std r1,0(r11) */
+	0xf82b0018, /* std r1,24(r11) */
 	0x7d4c5378, /* mr r12,r10 */
 	0xe80c0006, /* lwa r0,4(r12) */
 	0x7d8c0214, /* add r12,r12,r0 */

@@ -26,6 +26,7 @@ static const struct made_symbols symbols_made = {
 static const struct made_record records[] = {
 	{ 0, 0, 1, 0, 0, 0, 0, 0, 0 },
 	{ 1, 1, 0x0102030405060708, 8, 2, 20000, 16000, 1000, 4000 },
+	{ 1, 0, 0, 0, 0, 100, (uint64_t)-50, 0, 0 }, /* falsified times: more of callees than in all */
 };
 static const struct made_counts counts_made = {
 	.file = COUNTS,
@@ -38,7 +39,7 @@ static const struct made_counts counts_made = {
 	.status = -1,
 	.nthreads = 2,
 	.records = records,
-	.nrecords = 2,
+	.nrecords = 3,
 };
 static const uint32_t nids[] = { 2 };
 
@@ -125,6 +126,7 @@ static void check_counts(bool swapped)
 	}
 	cr_expect(block.records[1].returned == 8 && block.records[1].unwound == 2);
 	cr_expect(block.records[1].total == 20000 && block.records[1].self == 16000);
+	cr_expect(block.records[0].total == 100 && block.records[0].self == 0);
 	cr_expect(block.records[1].nmin == ~1000ull && block.records[1].max == 4000);
 	datafile_free_block(&block);
 	datafile_close_counts(&counts);
@@ -183,7 +185,7 @@ Test(report_datafile, refuses_damaged_symbols)
 	static const struct damage rows[] = {
 		DAMAGE(symbols_header, magic, 0, "incomplete"),
 		DAMAGE(symbols_header, magic, FORMAT_COUNTS_MAGIC, "wrong magic"),
-		DAMAGE(symbols_header, version, 2, "format version 2, only version 1 is known"),
+		DAMAGE(symbols_header, version, 1, "format version 1, only version 2 is known"),
 		DAMAGE(symbols_header, file_size, 8, "impossible size 8"),
 		DAMAGE(symbols_header, file_size, 100000, "cut off at"),
 		DAMAGE(symbols_header, file_size, UINT64_MAX, "cut off at"),
@@ -233,7 +235,7 @@ Test(report_datafile, refuses_damaged_counts)
 	static const struct damage rows[] = {
 		DAMAGE(counts_header, magic, 0, "incomplete"),
 		DAMAGE(counts_header, magic, FORMAT_SYMBOLS_MAGIC, "wrong magic"),
-		DAMAGE(counts_header, version, 7, "format version 7, only version 1 is known"),
+		DAMAGE(counts_header, version, 1, "format version 1, only version 2 is known"),
 		DAMAGE(counts_header, header_size, 0, "header size 0"),
 		DAMAGE(counts_header, mode, 0, "unknown mode 0"),
 		DAMAGE(counts_header, mode, 4, "unknown mode 4"),

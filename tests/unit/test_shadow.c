@@ -774,8 +774,8 @@ Test(shadow_profile, own_time_is_without_the_callees)
 	finish(stack + 100);
 	cr_expect_eq(outer->left, 0);
 	cr_expect_eq(inner->left, 0);
-	cr_expect_eq(inner->total, inner->self);
-	cr_expect_eq(outer->total, outer->self + inner->total);
+	cr_expect_eq(inner->callees, 0);
+	cr_expect_eq(outer->callees, inner->total);
 	cr_expect_eq(outer->max, outer->total);
 	cr_expect_eq(~outer->nmin, outer->total);
 	cr_expect_leq(~inner->nmin, inner->max);
@@ -794,7 +794,7 @@ Test(shadow_profile, recursion_is_counted_once)
 		finish(stack + 100 - i);
 	cr_expect_eq(r->left, 0);
 	cr_expect_eq(r->total, r->max, "the outermost one's");
-	cr_expect_eq(r->total, r->self);
+	cr_expect_eq(r->callees, 0);
 }
 
 Test(shadow_profile, what_was_left_is_not_active)

@@ -3,16 +3,17 @@
 #include "contract.h"
 #include "datafile.h"
 
-#define SAME(field)                                                                                \
+#define IN_PLACE_OF(field, written)                                                                \
 	_Static_assert(                                                                            \
-		offsetof(struct datafile_record, field) == offsetof(struct func_record, field),    \
+		offsetof(struct datafile_record, field) == offsetof(struct func_record, written),  \
 		"struct datafile_record is struct func_record")
+#define SAME(field) IN_PLACE_OF(field, field)
 SAME(calls);
 SAME(returned);
 SAME(unwound);
 SAME(left);
 SAME(total);
-SAME(self);
+IN_PLACE_OF(self, callees);
 SAME(nmin);
 SAME(max);
 _Static_assert(sizeof(struct datafile_record) == FUNC_RECORD_SIZE, "a record is 64 bytes");

@@ -434,6 +434,16 @@ static void datafile_swap_block(struct datafile_block *block, uint32_t nrecords)
 	}
 }
 
+/* In the file it is what of `total` is not the function's own. A time that a signal has falsified may be less. */
+static void datafile_make_self(struct datafile_record *records, uint32_t n)
+{
+	for (struct datafile_record *r = records; r < records + n; r++) {
+		r->self = r->total - r->self;
+		if ((int64_t)r->self < 0)
+			r->self = 0;
+	}
+}
+
 int datafile_read_block(const struct datafile_counts *counts, uint32_t index, uint32_t nrecords,
 	struct datafile_block *block, struct datafile_fault *fault)
 {
@@ -452,6 +462,7 @@ int datafile_read_block(const struct datafile_counts *counts, uint32_t index, ui
 	block->records = (struct datafile_record *)(block->bytes + h->thread_size);
 	if (counts->swapped)
 		datafile_swap_block(block, nrecords);
+	datafile_make_self(block->records, nrecords);
 	return 0;
 }
 

@@ -17,7 +17,7 @@ struct datafile_fault {
 	char text[160];
 };
 
-/* struct func_record of arch/arch.h; contract.c compares them. */
+/* struct func_record of arch/arch.h, with self in place of callees; contract.c compares them. */
 struct datafile_record {
 	uint64_t calls;
 	uint64_t returned;
