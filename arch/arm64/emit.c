@@ -1046,6 +1046,24 @@ static void stub_passed(struct emitter *e, const uint8_t *infos)
 	add_number(e, X16, X10, 0, 0);
 }
 
+/*
+ * A tail call that was not stub_tail()'s: take the return point from the processor's control stack, if it is in use
+ * (Arm ARM, CHKFEAT: clears bit 0 of x16 where GCS is enabled, and is a nop of processors without it; GCSPOPM).
+ */
+static void drop_return(struct emitter *e)
+{
+	uint8_t *none, *off;
+
+	load(e, X9, X29, FRAME(key));
+	none = branch_ahead(e, CBZ | X9);
+	load_number(e, X16, 1);
+	put(e, CHKFEAT_X16);
+	off = branch_ahead(e, CBNZ | X16);
+	put(e, GCSPOPM | X16);
+	refer(none, e->p);
+	refer(off, e->p);
+}
+
 static void stub_entry(struct emitter *e, const struct isa_env *env)
 {
 	row_cfa(e, SAVE);
@@ -1055,6 +1073,7 @@ static void stub_entry(struct emitter *e, const struct isa_env *env)
 	store(e, X16, X29, FRAME(info));
 	store(e, X30, X29, FRAME(ret));
 	stub_call(e, env->slow_entry);
+	drop_return(e);
 	stub_go(e);
 }
 

@@ -117,6 +117,8 @@ static inline void count(struct emitter *e, unsigned rt, unsigned rs, unsigned r
 #define BLR	   0xd63f0000u
 #define RET	   0xd65f03c0u
 #define BRK	   0xd4200000u
+#define CHKFEAT_X16 0xd503251fu
+#define GCSPOPM	   0xd52b7720u
 #define ADR	   0x10000000u
 #define CBZ	   0xb4000000u
 #define CBNZ	   0xb5000000u

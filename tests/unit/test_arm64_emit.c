@@ -3,6 +3,7 @@
  * Detours word by word, and their unwind rows. What they do is compared by running them, in
  * arm64/test_emit.c.
  */
+#define _GNU_SOURCE /* memmem */
 #include "arch/arm64/a64.h"
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -99,9 +100,9 @@ static const uint32_t counting[] = {
 	0xa8c327ea, /* ldp x10, x9, [sp], #48 */
 	0xd65f03c0, /* ret */
 	0x1000020a, /* adr x10, 0x110010d8 */
-	0x17fffc2f, /* b 0x11000158 */
+	0x17fffc35, /* b 0x11000170 */
 	0x100001d0, /* adr x16, 0x110010d8 */
-	0x17fffc38, /* b 0x11000184 */
+	0x17fffc3e, /* b 0x1100019c */
 	0xd503249f, /* bti j */
 	0x17fffff9, /* b 0x11001090 */
 	0x1000014a, /* adr x10, 0x110010d8 */
@@ -203,9 +204,9 @@ static const uint32_t timing[] = {
 	0xf9001629, /* str x9, [x17, #40] */
 	0x17ffffeb, /* b 0x110010d0 */
 	0x1000020a, /* adr x10, 0x11001168 */
-	0x17fffc3c, /* b 0x1100021c */
+	0x17fffc42, /* b 0x11000234 */
 	0x100001d0, /* adr x16, 0x11001168 */
-	0x17fffc45, /* b 0x11000248 */
+	0x17fffc4b, /* b 0x11000260 */
 	0xd503249f, /* bti j */
 	0x17ffffed, /* b 0x110010f0 */
 	0x1000014a, /* adr x10, 0x11001168 */
@@ -308,10 +309,10 @@ static const uint32_t tail[] = {
 static const uint32_t passed[] = {
 	0xb9400e11, /* ldr w17, [x16, #12] */
 	0xd1040231, /* sub x17, x17, #0x100 */
-	0xb5000111, /* cbnz x17, 0x11000180 */
+	0xb5000111, /* cbnz x17, 0x11000198 */
 	0xb9000e1f, /* str wzr, [x16, #12] */
 	0xb9400a11, /* ldr w17, [x16, #8] */
-	0x58fff4f0, /* ldr x16, 0x11000008 */
+	0x58fff430, /* ldr x16, 0x11000008 */
 	0xf8717a10, /* ldr x16, [x16, x17, lsl #3] */
 	0xb9800611, /* ldrsw x17, [x16, #4] */
 	0x8b100231, /* add x17, x17, x16 */
@@ -338,6 +339,28 @@ Test(arm64_emit, takes_a_tail_call_in_few_instructions)
 	expect_stub(tail, sizeof(tail), common.tail, common.slow_entry);
 	expect_stub(passed, sizeof(passed), common.passed, common.slow_exit);
 	cr_assert(!memcmp(shared + 8, &infos, sizeof(infos)), "the word that they load");
+}
+
+/* On the slow path; processors without the control stack, and systems that leave it off, skip it. */
+Test(arm64_emit, a_slow_tail_call_takes_the_return_point_from_the_control_stack)
+{
+	static const uint32_t drop[] = {
+		0xb40000a9, /* cbz x9, behind */
+		0xd2800030, /* mov x16, #1 */
+		0xd503251f, /* chkfeat x16 */
+		0xb5000050, /* cbnz x16, behind */
+		0xd52b7730, /* gcspopm x16 */
+	};
+	struct isa_detour detour;
+	const uint8_t *found;
+	uint32_t key;
+
+	cr_assert_eq(emit(MODE_COUNT, plain, &one, ID, AT, &detour), 0);
+	found = memmem(shared + common.slow_entry, common.passed - common.slow_entry, drop, sizeof(drop));
+	cr_assert(found);
+	memcpy(&key, found - 4, 4);
+	cr_expect_eq(key & 0xffc003ff, 0xf94003a9, "%08x is no ldr x9, [x29, #...]", key);
+	cr_expect_null(memmem(found + 4, (size_t)(shared + common.size - found - 4), drop, sizeof(drop)));
 }
 
 Test(arm64_emit, tail_calls_of_uncommon_functions_are_slow)
