@@ -104,7 +104,7 @@ def cases(sources):
                   ("clang", "-O2")):
         text = " ".join(flags)
         quick = flags in (("-O2",), ("-Os",))
-        emulated = flags in (("-O2",), ("-O3", native))
+        emulated = flags == ("-O3", native)
         yield Case(f"lua {text}", lua(*flags), run_lua, quick=quick, emulated=emulated)
         yield Case(f"zstd {text}", functools.partial(sources.zstd, *flags),
                    ["-q", "-T2", "-6", "-k", "text", "noise", "zeros"], setup=write_samples,

@@ -6,9 +6,9 @@
  * flags: -O0
  * flags: -O2
  * limit: stack 1048576
- * expect: after calls=50
- * expect: overflows calls=50
- * expect: on_segv calls=50 left=50
+ * expect: after calls=20
+ * expect: overflows calls=20
+ * expect: on_segv calls=20 left=20
  */
 #define _GNU_SOURCE
 #include "target.h"
@@ -49,7 +49,7 @@ int main(void)
 
 	CHECK(sigaltstack(&stack, NULL) == 0);
 	sigaction(SIGSEGV, &action, NULL);
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 20; i++) {
 		overflows();
 		after();
 	}

@@ -5,7 +5,6 @@
  * checks that nothing is left behind.
  *
  * flags: -O2
- * flags: -O2 -fno-pie -no-pie
  * flags: clang -O2
  * needs: x86_64 kernel
  * expect: outer calls>=3000 returned>=2400 unwound>=10

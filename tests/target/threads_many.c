@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ten thousand threads that end at once, a few at a time and all joined late.
+ * Five thousand threads that end at once, a few at a time and all joined late.
  *
  * flags: -O2 -pthread
  * timeout: 300
- * expect: leaf calls=30000
- * expect: thread_main calls=10000
+ * expect: leaf calls=15000
+ * expect: thread_main calls=5000
  */
 #include "target.h"
 
 #include <pthread.h>
 
-enum { THREADS = 10000, AT_ONCE = 50 };
+enum { THREADS = 5000, AT_ONCE = 50 };
 
 static NOIPA void leaf(void)
 {
