@@ -9,6 +9,7 @@
 #include "rethook/hook.h"
 #include "rethook/mirror.h"
 #include "rethook/shadow.h"
+#include "support_jump.h"
 #include "support_nested.h"
 #include "support_places.h"
 #include "support_random.h"
@@ -296,15 +297,6 @@ static void begin(enum detour_mode mode)
 		common.base + common.pad);
 }
 
-struct traced {
-	struct isa_text text;
-	struct isa_func func;
-	struct isa_site site;
-	struct isa_module module;
-	struct isa_emit in;
-	struct isa_detour detour;
-};
-
 /* Put row @r's function into the area and describe it. */
 static void place(struct traced *t, const struct row *r, uint32_t id)
 {
@@ -315,6 +307,7 @@ static void place(struct traced *t, const struct row *r, uint32_t id)
 	memcpy(area, r->code, sizeof(r->code));
 	memcpy(area + HELPER, helper, sizeof(helper));
 	flush(area, COMMON);
+	t->start = (uint64_t)area;
 	t->text = (struct isa_text){ area, link, COMMON };
 	t->func = (struct isa_func){ .start = link, .end = link + sizeof(r->code),
 		.limit = link + HELPER };
@@ -600,43 +593,19 @@ static void place_jump(struct traced *first, struct traced *second, const struct
 {
 	place_first(first, r);
 	emit(first, r->name);
-	*second = *first;
-	second->func.start += MIXES;
-	second->func.end = second->func.start + sizeof(mixes);
-	second->module.texts = &second->text;
-	second->module.funcs = second->in.func = &second->func;
-	second->in.site = &second->site;
-	second->site = (struct isa_site){ .choice = SITE_ONE, .len = 4, .scratch_in = r->own_rules };
-	second->in.module = &second->module;
-	second->in.at += 0x1000;
-	second->in.id = 2;
+	jump_to(second, first, MIXES, sizeof(mixes));
 	emit(second, "the other");
 	memset(infos, 0, sizeof(infos));
-	for (const struct traced *t = first; t; t = t == first ? second : NULL)
-		if (known && t->detour.info)
-			infos[t->in.id] = (const struct detour_info *)(t->in.at + t->detour.info);
+	if (known) {
+		jump_know(infos, first);
+		jump_know(infos, second);
+	}
 }
 
 static void patch_jump(struct traced *first, struct traced *second)
 {
 	patch(first, "the first");
 	patch(second, "the other");
-}
-
-static void check_jump_counts(const char *name, uint64_t calls)
-{
-	for (int id = 1; id <= 2; id++) {
-		const struct func_record *r = &records[0][id];
-
-		cr_assert_eq(r->calls, calls, "%s: %d has %lu calls, not %lu", name, id, r->calls, calls);
-		cr_assert_eq(r->returned, calls, "%s: %d has returned %lu times", name, id, r->returned);
-		cr_assert_eq(r->unwound, 0, "%s: %d", name, id);
-		cr_assert_eq(r->left, 0, "%s: %d", name, id);
-		if (shadow_hooks.mode != MODE_COUNT)
-			cr_assert(!r->callees && r->max <= r->total && ~r->nmin <= r->max, "%s: times of %d",
-				name, id);
-	}
-	memset(records[0], 0, sizeof(records[0]));
 }
 
 static void tail_called(enum detour_mode mode, bool known)
@@ -663,7 +632,7 @@ static void tail_called(enum detour_mode mode, bool known)
 			same(&jumps[i], "traced", &plain[round], &traced);
 		}
 		cr_assert_eq(slow_entries - were, expected, "%s: %u are slow", jumps[i].name, slow_entries - were);
-		check_jump_counts(jumps[i].name, ROUNDS);
+		check_jump_counts(records[0], jumps[i].name, ROUNDS, 0);
 	}
 	cr_assert_eq(slow_exits, 0);
 }
