@@ -619,21 +619,11 @@ static void note_image(struct plan *plan, const char *path)
 /* image_memfd() has failed. */
 static int no_memfd(int err, const char **why)
 {
-	switch (err) {
-	case -EMFILE:
-	case -ENFILE:
-		*why = "no file descriptor is left";
+	if (image_lacks(err, why))
 		return err;
-	case -ENOMEM:
-		*why = "no memory for the detour image";
-		return err;
-	case -EFBIG:
-		*why = "RLIMIT_FSIZE is smaller than the detour image";
-		return -EPERM;
-	default:
-		*why = "memfd_create(2) is not allowed";
-		return -EPERM;
-	}
+	*why = err == -EFBIG ? "RLIMIT_FSIZE is smaller than the detour image"
+			     : "memfd_create(2) is not allowed";
+	return -EPERM;
 }
 
 /* Put the bytes where the loader can take them from, and load them at image->lo. */

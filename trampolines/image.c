@@ -825,6 +825,17 @@ static int image_try(const char *path)
 	return 0;
 }
 
+bool image_lacks(int err, const char **why)
+{
+	if (err == -EMFILE || err == -ENFILE)
+		*why = "no file descriptor is left";
+	else if (err == -ENOMEM)
+		*why = "no memory for the detour image";
+	else
+		return false;
+	return true;
+}
+
 /* The loader did not open the image. Its words are gone when it is called again. */
 static int image_refused(const char *path, const char **why)
 {
@@ -832,22 +843,15 @@ static int image_refused(const char *path, const char **why)
 	const char *words = image_loader.error();
 	int err = image_try(path);
 
-	switch (err) {
-	case -EMFILE:
-	case -ENFILE:
-		*why = "no file descriptor is left";
+	if (image_lacks(err, why))
 		return err;
-	case -ENOMEM:
-		*why = "no memory for the detour image";
-		return err;
-	case -EPERM:
+	if (err == -EPERM) {
 		*why = "new executable memory is not allowed";
 		return err;
-	default:
-		str_print(said, sizeof(said), "%s", words ? words : "the loader does not say why");
-		*why = said;
-		return -ELIBBAD;
 	}
+	str_print(said, sizeof(said), "%s", words ? words : "the loader does not say why");
+	*why = said;
+	return -ELIBBAD;
 }
 
 int image_load(const char *path, uint64_t base, void **handle, const char **why)

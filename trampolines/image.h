@@ -88,6 +88,9 @@ extern struct image_loader {
 	char *(*error)(void);
 } image_loader;
 
+/* Is @err a lack of descriptors or of memory? Then *@why says so. */
+bool image_lacks(int err, const char **why);
+
 /*
  * Load the image with the program's loader. 0; -EADDRNOTAVAIL: it landed elsewhere and has been
  * unloaded; -EPERM, -EMFILE, -ENFILE, -ENOMEM: the system does not let it be mapped; -ELIBBAD: the
